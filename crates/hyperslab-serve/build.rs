@@ -31,7 +31,7 @@ fn main() {
     }
 }
 
-/// Every file below a folder: its name with slashes, and its absolute path.
+/// Lists all files below a folder: names with slashes, and absolute paths.
 fn list(root: &Path, folder: &Path, files: &mut Vec<(String, PathBuf)>) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {

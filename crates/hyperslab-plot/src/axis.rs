@@ -1,43 +1,43 @@
-//! Axes: what the positions along a dimension are called, and the marks that say so.
+//! Axes: coordinates along a dimension, and their tick marks.
 
 use hyperslab::driver::{AxisPositions, Labels, element_to_json, element_to_text};
 use hyperslab::{ArrayReader, Calendar, DType, Node, OpenStore, Positions, Result, TimeAxis, TimeUnit};
 
 use crate::ticks::{self, Tick};
 
-/// More coordinates than this are sampled: marks need no more.
-const MOST_SAMPLES: u64 = 4096;
+/// The maximum number of coordinates to read. Longer axes are sampled.
+const MAX_SAMPLES: u64 = 4096;
 
 /// One axis of a panel.
 #[derive(Debug, Clone)]
 pub struct Axis {
     /// Its name and unit.
     pub label: String,
-    /// Where it starts and ends, in its own coordinate: values, or positions counted from 0.
+    /// The start and the end of the axis, in its own coordinate: values, or positions counted from 0.
     pub range: (f64, f64),
-    /// Do numbers grow downwards, as the rows of a matrix do?
+    /// Whether numbers increase downwards, like the rows of a matrix.
     pub downwards: bool,
     pub(crate) scale: Scale,
 }
 
-/// What stands along an axis.
+/// The meaning of an axis's coordinate.
 #[derive(Debug, Clone)]
 pub(crate) enum Scale {
-    /// The coordinate is the value. Marks tell its difference from `base`, which the label names.
+    /// The coordinate is the value. Ticks show the difference from `base`, which is part of the label.
     Values { base: f64 },
     /// The coordinate is a count.
     Counts,
     /// The coordinate is a position: `first + position * step` is its index in the array.
     Index { first: f64, step: f64 },
-    /// Positions that have a number each, rising or falling.
+    /// Each position has a number, in ascending or descending order.
     Numbers { samples: Samples, degrees: bool },
-    /// Positions that have an instant each, in attoseconds.
+    /// Each position has an instant in attoseconds.
     Times { samples: Samples, calendar: Calendar },
-    /// Coordinates that have a text each.
+    /// Each coordinate has a text.
     Texts(Vec<(f64, String)>),
 }
 
-/// Positions and their numbers, in the order of the positions. Times are seconds since `origin`.
+/// Positions and their numbers, ordered by position. Times are seconds since `origin`.
 #[derive(Debug, Clone)]
 pub(crate) struct Samples {
     points: Vec<(f64, f64)>,
@@ -45,7 +45,7 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// None where the numbers neither rise nor fall throughout.
+    /// Returns `None` unless the numbers strictly ascend or descend.
     fn monotonic(points: Vec<(f64, f64)>, origin: i128) -> Option<Self> {
         let rising = points.windows(2).all(|pair| pair[0].1 < pair[1].1);
         let falling = points.windows(2).all(|pair| pair[0].1 > pair[1].1);
@@ -56,14 +56,14 @@ impl Samples {
         self.points[0].1 > self.points[1].1
     }
 
-    /// The number at a position, also half a cell beyond the ends.
+    /// The number at a position, extrapolated up to half a cell beyond the ends.
     fn number(&self, position: f64) -> f64 {
         let at = self.points.partition_point(|(own, _)| *own <= position).clamp(1, self.points.len() - 1);
         let ((p0, n0), (p1, n1)) = (self.points[at - 1], self.points[at]);
         n0 + (n1 - n0) * (position - p0) / (p1 - p0)
     }
 
-    /// Where a number is.
+    /// The position of a number.
     fn position(&self, number: f64) -> f64 {
         let falling = self.is_falling();
         let before = |(_, own): &(f64, f64)| if falling { *own >= number } else { *own <= number };
@@ -81,7 +81,7 @@ impl Axis {
         Self { label, range: (low, high), downwards: false, scale: Scale::Values { base } }
     }
 
-    /// An axis of the values of an enumeration, marked by their names.
+    /// An axis of enumeration values, with the names as ticks.
     pub(crate) fn names(label: String, low: f64, high: f64, members: &[(String, i128)]) -> Self {
         let mut texts: Vec<(f64, String)> =
             members.iter().map(|(name, code)| (*code as f64, name.clone())).collect();
@@ -103,7 +103,7 @@ impl Axis {
     ) -> Result<Self> {
         let schema = array.schema();
         let name = schema.dimensions.get(axis).cloned().flatten();
-        let every = wanted.count.div_ceil(MOST_SAMPLES).max(1);
+        let every = wanted.count.div_ceil(MAX_SAMPLES).max(1);
         let found = match schema.labels.get(axis).unwrap_or(&Labels::None) {
             Labels::None => Found::default(),
             Labels::Texts(texts) => Found {
@@ -132,7 +132,7 @@ impl Axis {
         })
     }
 
-    /// Do its numbers fall as positions rise?
+    /// Returns true if its numbers descend as positions ascend.
     pub(crate) fn is_falling(&self) -> bool {
         match &self.scale {
             Scale::Numbers { samples, .. } | Scale::Times { samples, .. } => samples.is_falling(),
@@ -141,23 +141,23 @@ impl Axis {
         }
     }
 
-    /// Do its positions have numbers, so that the larger belong further up?
+    /// Returns true if its positions have numbers, so that larger ones belong further up.
     pub(crate) const fn is_numbered(&self) -> bool {
         matches!(self.scale, Scale::Numbers { .. })
     }
 
-    /// Are these degrees of latitude or longitude?
+    /// Returns true if the numbers are degrees of latitude or longitude.
     pub(crate) const fn is_degrees(&self) -> bool {
         matches!(self.scale, Scale::Numbers { degrees: true, .. })
     }
 
-    /// How far its numbers reach, where they are evenly spaced.
+    /// The extent of its numbers, if they are evenly spaced.
     pub(crate) fn extent(&self) -> Option<f64> {
         let Scale::Numbers { samples, .. } = &self.scale else { return None };
         Some((samples.number(self.range.1) - samples.number(self.range.0)).abs())
     }
 
-    /// What stands at a position, as text.
+    /// The coordinate at a position, as text.
     pub(crate) fn text(&self, position: f64) -> String {
         match &self.scale {
             Scale::Values { .. } | Scale::Counts => short(position),
@@ -176,7 +176,7 @@ impl Axis {
         }
     }
 
-    /// At most about so many marks.
+    /// Returns about `most` ticks at most.
     #[must_use]
     pub fn ticks(&self, most: usize) -> Vec<Tick> {
         let (low, high) = self.range;
@@ -189,7 +189,7 @@ impl Axis {
         };
         match &self.scale {
             Scale::Values { base } => {
-                // Where doubles are too coarse for a mark, it would stand elsewhere.
+                // If the precision of doubles is too coarse for a tick, it would be misplaced.
                 let step = (high - low) / most as f64;
                 let mut numbers = ticks::numbers(low - base, high - base, most, false);
                 numbers.retain(|number| (number + base - base - number).abs() <= 0.01 * step);
@@ -231,7 +231,7 @@ impl Axis {
     }
 }
 
-/// What was found about a dimension.
+/// The properties found for a dimension.
 #[derive(Default)]
 struct Found {
     scale: Option<Scale>,
@@ -239,7 +239,7 @@ struct Found {
     unit: Option<String>,
 }
 
-/// A position in the array of a selected one.
+/// The position in the array of a selected position.
 fn position(wanted: AxisPositions, at: u64) -> u64 {
     wanted.start.wrapping_add_signed(at as i64 * wanted.step)
 }
@@ -249,7 +249,7 @@ fn texts_scale(texts: impl Iterator<Item = (f64, String)>) -> Option<Scale> {
     (!texts.is_empty()).then_some(Scale::Texts(texts))
 }
 
-/// A scale of numbers or times; of texts where they neither rise nor fall.
+/// A scale of numbers or times. Uses texts if they neither ascend nor descend.
 fn numbers_scale(points: Vec<(f64, f64)>, times: Option<TimeAxis>, degrees: bool) -> Option<Scale> {
     if let Some(times) = times {
         let instants: Option<Vec<_>> =
@@ -269,7 +269,7 @@ fn numbers_scale(points: Vec<(f64, f64)>, times: Option<TimeAxis>, degrees: bool
     }
 }
 
-/// How the numbers of a date type count time.
+/// The time axis of a date type.
 fn times_of(dtype: &DType) -> Option<TimeAxis> {
     let DType::DateTime(unit) = dtype else { return None };
     let unit = match unit {
@@ -283,7 +283,7 @@ fn times_of(dtype: &DType) -> Option<TimeAxis> {
     TimeAxis::parse(&format!("{unit} since 1970-01-01"), "proleptic_gregorian")
 }
 
-/// The coordinate array of a dimension. What cannot be read as one gives no labels.
+/// Reads the coordinate array of a dimension. An unsuitable array gives no labels.
 fn from_node(store: &OpenStore, path: &str, extent: u64, wanted: AxisPositions, every: u64) -> Result<Found> {
     let Node::Array(array) = store.node(path)? else { return Ok(Found::default()) };
     if array.schema().shape() != [extent] || wanted.count == 0 {
@@ -344,7 +344,7 @@ fn is_angle(unit: &str) -> bool {
     unit.to_ascii_lowercase().starts_with("degree")
 }
 
-/// A name and its unit, as axes are labelled.
+/// The label of a name and its unit.
 pub(crate) fn with_unit(name: &str, unit: Option<&str>) -> String {
     let unit = match unit.map(str::trim) {
         None | Some("" | "1" | "none" | "unitless") => return name.to_owned(),
@@ -357,7 +357,8 @@ pub(crate) fn with_unit(name: &str, unit: Option<&str>) -> String {
     format!("{name} [{unit}]")
 }
 
-/// A number to subtract from marks that would need many digits to differ, and how a label names it; 0 if they need few.
+/// An offset to subtract from ticks that would otherwise need many digits, and its text for the label; 0 if they need
+/// few.
 fn base(low: f64, high: f64) -> (f64, String) {
     let (span, largest) = (high - low, low.abs().max(high.abs()));
     if !(span > 0.0 && largest.is_finite() && largest / span > 1e5) {
@@ -371,7 +372,7 @@ fn base(low: f64, high: f64) -> (f64, String) {
     (base, format!(" {sign} {:.decimals$}", base.abs()))
 }
 
-/// A number as people read it.
+/// A number in short notation.
 pub(crate) fn short(number: f64) -> String {
     if number == 0.0 || (1e-4..1e7).contains(&number.abs()) {
         let rounded = (number * 1e6).round() / 1e6;
@@ -385,8 +386,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_stand_where_their_number_is() {
-        // 90, 80 … -90, at the middle of their cells.
+    fn ticks_are_at_their_numbers() {
+        // 90, 80 … -90, at the centres of the cells.
         let points = (0..19).map(|at| (f64::from(at) + 0.5, 90.0 - 10.0 * f64::from(at))).collect();
         let axis = Axis {
             label: String::new(),
@@ -405,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_stand_at_their_instant() {
+    fn dates_are_at_their_instants() {
         let times = TimeAxis::parse("days since 2000-01-01", "noleap");
         let points = (0..730).map(|at| (f64::from(at) + 0.5, f64::from(at))).collect();
         let axis = Axis {
@@ -427,12 +428,12 @@ mod tests {
     }
 
     #[test]
-    fn marks_of_close_numbers_tell_their_difference_from_a_base() {
+    fn ticks_of_close_numbers_use_a_base() {
         let axis = Axis::values("t [s]".to_owned(), 1e9 - 0.004, 1e9 + 0.104);
         assert_eq!(axis.label, "t [s] \u{2212} 1000000000");
         let labels: Vec<String> = axis.ticks(4).into_iter().map(|tick| tick.label).collect();
         assert_eq!(labels, ["0.00", "0.05", "0.10"]);
-        // Doubles have no number between these two.
+        // There is no double between these two numbers.
         let first = 2_f64.powi(53);
         let axis = Axis::values(String::new(), first, first + 2.0);
         let marks: Vec<f64> = axis.ticks(8).into_iter().map(|tick| tick.at).collect();
@@ -441,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_told_as_people_write_them() {
+    fn units_in_labels() {
         assert_eq!(with_unit("latitude", Some("degrees_north")), "latitude [°N]");
         assert_eq!(with_unit("ratio", Some("1")), "ratio");
         assert_eq!(with_unit("t", None), "t");

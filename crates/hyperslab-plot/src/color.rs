@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outliers_do_not_decide_the_colours() {
+    fn outliers_do_not_determine_the_colours() {
         let mut values: Vec<f64> = (0..1000).map(f64::from).collect();
         values.push(1e9);
         values.push(f64::NAN);

@@ -82,7 +82,7 @@ fn bars(scene: &mut Scene, place: &Place<'_>, edges: &[f64], counts: &[f64]) {
     let bins = edges.windows(2).zip(counts).enumerate().filter(|(_, (_, count))| **count > 0.0);
     for (number, (pair, count)) in bins {
         let top = place.y(*count).min(floor - 1.0);
-        // Bins whose edges doubles cannot tell apart stand where they would be.
+        // If the edges of a bin are equal in double precision, compute its position from its number.
         let (left, right) = if pair[0] < pair[1] {
             (place.x(pair[0]), place.x(pair[1]))
         } else {

@@ -1,4 +1,4 @@
-//! Where everything stands: from a figure to shapes.
+//! Lays out a figure: places all parts on a page and turns them into shapes.
 
 use crate::axis::Axis;
 use crate::color::{ColorScale, MISSING};
@@ -20,29 +20,29 @@ const MARGIN: f32 = 14.0;
 const TICK: f32 = 4.0;
 const BAR: f32 = 13.0;
 
-/// A figure as shapes, on a page of at most this size.
+/// Lays out a figure on a page of at most this size.
 pub(crate) fn scene(figure: &Figure, (width, height): (f32, f32)) -> Scene {
     let mut page = Page::new(figure, (width, height));
     page.draw();
     page.scene
 }
 
-/// A figure on its page.
+/// A figure on a page.
 struct Page<'a> {
     figure: &'a Figure,
     scene: Scene,
-    /// The frames of the panels.
+    /// The positions of the panels.
     frames: Vec<Frame>,
     columns: usize,
 }
 
-/// The room around the panels.
+/// The space around the panels.
 struct Margins {
     left: f32,
     right: f32,
     top: f32,
     bottom: f32,
-    /// Between panels, across and down.
+    /// The gaps between panels, horizontal and vertical.
     gaps: (f32, f32),
 }
 
@@ -79,7 +79,7 @@ impl<'a> Page<'a> {
         self.titles();
         for (number, panel) in self.figure.panels.iter().enumerate() {
             let frame = self.frames[number];
-            // Panels share their axes: marks stand at the left and below.
+            // Panels share their axes, so ticks are only drawn at the left and at the bottom.
             let first_column = number % self.columns == 0;
             let last_row = number + self.columns >= self.figure.panels.len();
             self.panel(panel, frame, (first_column, last_row));
@@ -90,7 +90,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The names of the axes, once for all panels.
+    /// The labels of the axes, once for all panels.
     fn axis_labels(&mut self) {
         let (Some(panel), Some(first)) = (self.figure.panels.first(), self.frames.first().copied()) else {
             return;
@@ -189,7 +189,7 @@ impl<'a> Page<'a> {
         self.scene.shapes.push(Shape::Text { at, text, size, color, anchor: Anchor::Middle, turned: true });
     }
 
-    /// The colour bar, along all panels.
+    /// The colour bar, beside all panels.
     fn color_bar(&mut self, scale: &ColorScale, label: &str) {
         let (Some(first), Some(last)) = (self.frames.first(), self.frames.last()) else { return };
         let right = self.frames.iter().map(Frame::right).fold(0.0, f32::max);
@@ -241,7 +241,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// A panel in its frame: from the coordinates of its axes to the page.
+/// A panel in its frame. Maps the coordinates of its axes to the page.
 pub(crate) struct Place<'a> {
     pub(crate) panel: &'a Panel,
     pub(crate) frame: Frame,
@@ -260,14 +260,14 @@ impl Place<'_> {
     }
 }
 
-/// Marks of the colour bar: how far up, and the value.
+/// The ticks of the colour bar: relative height and value.
 fn color_ticks(scale: &ColorScale, height: f32) -> Vec<(f64, String)> {
     let numbers = ticks::numbers(scale.low, scale.high, (height / 36.0).max(2.0) as usize, false);
     let texts = ticks::texts(&numbers);
     numbers.iter().map(|number| scale.share(*number)).zip(texts).collect()
 }
 
-/// As many marks as stand beside each other with room between them.
+/// As many ticks as fit beside each other with some space between them.
 fn x_ticks(axis: &Axis, width: f32) -> Vec<Tick> {
     let mut most = (width / 44.0).max(1.0) as usize;
     loop {
@@ -299,7 +299,7 @@ fn margins(figure: &Figure, height: f32) -> Margins {
         let label = if label.is_empty() { 0.0 } else { LABEL + 8.0 };
         (16.0 + BAR + TICK + 3.0 + texts.fold(0.0, f32::max) + label).max(16.0 + BAR + TICK + missing)
     });
-    // A mark at the end of the axis has half of its text beside the panel.
+    // Half of the text of a tick at the end of the axis extends beyond the panel.
     let x_labels = figure.panels.first().map_or(0.0, |panel| widest(&panel.x.ticks(4)));
     let bar = bar.max(x_labels / 2.0 - MARGIN / 2.0);
     Margins {
@@ -311,14 +311,14 @@ fn margins(figure: &Figure, height: f32) -> Margins {
     }
 }
 
-/// How many panels stand beside each other, and the size of each: the arrangement that leaves the largest.
+/// Returns the number of panels per row and the size of each, for the arrangement with the largest panels.
 fn arrange(figure: &Figure, room: (f32, f32), gaps: (f32, f32)) -> (usize, (f32, f32)) {
     let count = figure.panels.len().max(1);
     let fitted = |columns: usize| {
         let rows = count.div_ceil(columns) as f32;
         let width = ((room.0 + gaps.0) / columns as f32 - gaps.0).max(20.0);
         let height = ((room.1 + gaps.1) / rows - gaps.1).max(20.0);
-        // One panel without a measure of its own fills the page; several look best as pictures do.
+        // A single panel without an aspect ratio fills the page. Several panels use a landscape ratio.
         let aspect = figure.aspect.map(|aspect| aspect as f32).or((count > 1).then_some(1.5));
         match aspect {
             Some(aspect) if width / height > aspect => (height * aspect, height),
@@ -331,6 +331,6 @@ fn arrange(figure: &Figure, room: (f32, f32), gaps: (f32, f32)) -> (usize, (f32,
         width * height
     };
     let best = (1..=count).max_by(|a, b| area(*a).total_cmp(&area(*b))).unwrap_or(1);
-    // Fewer columns of the same size leave no row half empty for nothing.
+    // At the same panel size, prefer fewer columns, so that the last row is not needlessly incomplete.
     (best, fitted(best))
 }

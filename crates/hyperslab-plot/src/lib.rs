@@ -1,9 +1,9 @@
 //! Pictures of arrays and geometries in any format.
 //!
-//! [`plot`] makes a [`Figure`] of a node: a line of one dimension, a heatmap of two, small multiples of three, a histogram,
-//! or the points and lines of a geometry. Arrays are reduced chunk by chunk to the pixels of the picture
-//! ([`Group::Pieces`](hyperslab::query::Group::Pieces)), so that memory does not grow with them. A figure is plain data;
-//! it is drawn as PNG, as SVG or in a terminal.
+//! [`plot`] creates a [`Figure`] of a node: a line for one dimension, a heatmap for two, small multiples for three, a
+//! histogram, or the points and lines of a geometry. Arrays are reduced chunk by chunk to the pixels of the figure
+//! ([`Group::Pieces`](hyperslab::query::Group::Pieces)), so memory does not grow with them. A figure is plain data
+//! that can be drawn as PNG, as SVG or in a terminal.
 //!
 //! ```
 //! # let folder = tempfile::tempdir()?;
@@ -19,14 +19,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | module | does |
+//! | module | purpose |
 //! |---|---|
-//! | `make`, `points` | from a node to a figure |
-//! | `figure` | [`Figure`]: what a picture shows |
+//! | `make`, `points` | creates figures from nodes |
+//! | `figure` | [`Figure`]: the content of a figure |
 //! | `axis`, `ticks` | coordinates, round numbers, dates in CF's calendars |
-//! | `color` | colour maps, and the range of values that they span |
-//! | `layout`, `content` | where everything stands: shapes |
-//! | `scene`, `raster`, `svg`, `text` | shapes as pixels and as SVG |
+//! | `color` | colour maps and colour scales |
+//! | `layout`, `content` | converts figures to shapes |
+//! | `scene`, `raster`, `svg`, `text` | shapes, as pixels and as SVG |
 //! | [`terminal`] | half blocks and Braille dots; the graphics protocols of kitty and sixel |
 #![forbid(unsafe_code)]
 
@@ -58,7 +58,7 @@ pub use scene::Color;
 pub use ticks::Tick;
 
 impl Figure {
-    /// The picture as PNG, on a page of at most this size in logical pixels, each of `scale` by `scale` pixels.
+    /// Draws a PNG on a page of at most this size in logical pixels, with `scale` by `scale` pixels each.
     ///
     /// # Errors
     ///
@@ -67,17 +67,17 @@ impl Figure {
         raster::png(&raster::draw(&layout::scene(self, size), scale)?)
     }
 
-    /// The picture as an SVG document.
+    /// Draws an SVG document.
     ///
     /// # Errors
     ///
-    /// As [`to_png`](Self::to_png).
+    /// Like [`to_png`](Self::to_png).
     pub fn to_svg(&self, size: (f32, f32)) -> Result<String> {
         svg::write(&layout::scene(self, size))
     }
 
-    /// Writes a picture in the form that the extension of `path` means: `.png`, `.svg` or `.json`. The file appears whole or
-    /// not at all.
+    /// Writes the figure to a file. The extension of `path` selects the form: `.png`, `.svg` or `.json`. The file
+    /// appears complete or not at all.
     ///
     /// # Errors
     ///
@@ -93,11 +93,11 @@ impl Figure {
     }
 }
 
-/// The form that the extension of a path means.
+/// The form that the extension of a path selects.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for an extension of none.
+/// [`Invalid`](Error::Invalid) for an unknown extension.
 pub fn extension(path: &Path) -> Result<&'static str> {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
     ["png", "svg", "json"].into_iter().find(|known| *known == ending).ok_or_else(|| {

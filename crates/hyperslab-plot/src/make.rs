@@ -1,4 +1,4 @@
-//! From a node of a store to a figure.
+//! Creates figures from nodes of a store.
 
 use hyperslab::driver::AxisPositions;
 use hyperslab::query::{Axis as QueryAxis, Group, Operation, Query};
@@ -11,46 +11,46 @@ use crate::color::{ColorMap, ColorScale};
 use crate::figure::{Content, Figure, Panel};
 use crate::points;
 
-/// How cells that share a pixel are put together.
+/// How to combine cells that share a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reduction {
     /// Their mean.
     Mean,
-    /// The smallest.
+    /// The minimum.
     Min,
-    /// The largest.
+    /// The maximum.
     Max,
-    /// The smallest and the largest: of lines only.
+    /// The minimum and the maximum. Only for lines.
     MinMax,
 }
 
-/// What to draw, and how.
+/// What to plot, and how.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PlotOptions {
-    /// The most pixels, across and down, that values are reduced to.
+    /// The maximum number of pixels, horizontal and vertical, to which values are reduced.
     pub pixels: (u32, u32),
-    /// How cells that share a pixel are put together: smallest and largest for lines, means for heatmaps when left out.
+    /// How to combine cells that share a pixel. By default, minimum and maximum for lines, and means for heatmaps.
     pub reduction: Option<Reduction>,
-    /// The colour map; chosen by the values when left out.
+    /// The colour map. By default, chosen based on the values.
     pub map: Option<ColorMap>,
-    /// The values of the first and the last colour, or of the axis of values.
+    /// The values of the first and the last colour, or the limits of the value axis.
     pub range: Option<(f64, f64)>,
-    /// Percentiles of the shown values that get the first and the last colour.
+    /// The percentiles of the values that get the first and the last colour.
     pub percentiles: (f64, f64),
-    /// A histogram of so many bins.
+    /// Plot a histogram with this many bins.
     pub histogram: Option<usize>,
-    /// Stored values, not decoded by the file's conventions.
+    /// Use stored values, not decoded by the file's conventions.
     pub raw: bool,
-    /// The most panels of a picture with three axes.
+    /// The maximum number of panels for three axes.
     pub panels: usize,
-    /// Which part of a geometry; the finest level that is not too large when it names none.
+    /// The part of a geometry to plot. Without a level, the finest that is not too large.
     pub geometry: GeometryQuery,
-    /// The axes of a geometry that are drawn; the first two when left out.
+    /// The axes of a geometry to plot; the first two by default.
     pub axes: Option<(String, String)>,
-    /// The attribute, or axis, that gives the points of a geometry their colours.
+    /// The attribute or axis by which the points of a geometry are coloured.
     pub color_by: Option<String>,
-    /// The title; the node's name when left out.
+    /// The title; the node's name by default.
     pub title: Option<String>,
 }
 
@@ -88,13 +88,13 @@ impl Default for PlotOptions {
     }
 }
 
-/// The figure of a node: a line, a heatmap, small multiples or a histogram of an array, points and lines of a geometry.
-/// Arrays are reduced chunk by chunk to the pixels of the picture.
+/// Creates the figure of a node: a line, a heatmap, small multiples or a histogram for an array, points and lines for
+/// a geometry. Arrays are reduced chunk by chunk to the pixels of the figure.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for a selection that the array does not have or leaves nothing to draw,
-/// [`Unsupported`](Error::Unsupported) for values that are no numbers; otherwise whatever reading says.
+/// [`Invalid`](Error::Invalid) for a selection that does not fit the array or is empty,
+/// [`Unsupported`](Error::Unsupported) for values that are not numbers; otherwise any error from reading.
 pub fn plot(store: &OpenStore, node: &str, selection: &Selection, options: &PlotOptions) -> Result<Figure> {
     check(options)?;
     match store.find(node)? {
@@ -129,7 +129,7 @@ fn check(options: &PlotOptions) -> Result<()> {
     Ok(())
 }
 
-/// An array, what is selected of it, and which axes are shown.
+/// An array, its selection, and the axes to show.
 struct Source<'a> {
     store: &'a OpenStore,
     node: &'a str,
@@ -163,7 +163,7 @@ impl<'a> Source<'a> {
         if shown.is_empty() && options.histogram.is_none() {
             return Err(Error::invalid(format!("{node}: a single value; print it with tet read")));
         }
-        // Of more axes than a picture has, the first stay at their first position, as the subtitle says.
+        // If there are too many axes, the first ones stay at their first position, which the subtitle shows.
         while shown.len() > 3 && options.histogram.is_none() {
             let axis = shown.remove(0);
             positions.axes[axis] = AxisPositions { count: 1, ..positions.axes[axis] };
@@ -187,19 +187,19 @@ impl<'a> Source<'a> {
         Axis::of(self.store, &self.array, axis, self.positions.axes[axis])
     }
 
-    /// The array's long name, or its own, and its unit.
+    /// The label of the values: the array's long name, or its own name, and its unit.
     fn value_label(&self) -> String {
         let attributes = &self.array.schema().attributes;
         let text = |name: &str| attributes.get(name).and_then(|value| value.as_text());
         let own = self.node.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("values").to_owned();
         let name = text("long_name").or_else(|| text("standard_name")).filter(|name| !name.is_empty());
-        // Packed numbers do not have the unit of what they stand for.
+        // The unit describes the decoded values, not packed ones.
         let packed = ["scale_factor", "add_offset"].iter().any(|name| attributes.get(name).is_some());
         let unit = text("units").filter(|_| !(self.options.raw && packed));
         with_unit(&name.unwrap_or(own), unit.as_deref())
     }
 
-    /// The label of the colours. Those of an enumeration have names.
+    /// The label of the colours. Values of an enumeration have names.
     fn color_label(&self) -> String {
         let label = self.value_label();
         let DType::Enum(named) = &self.array.schema().dtype else { return label };
@@ -223,7 +223,7 @@ impl<'a> Source<'a> {
         self.options.title.clone().unwrap_or_else(|| format!("{file} {node}").trim_end().to_owned())
     }
 
-    /// Where the axes stay that are not shown.
+    /// The positions on the axes that are not shown.
     fn subtitle(&self, more: Option<String>) -> Result<String> {
         let mut parts = Vec::new();
         for axis in (0..self.positions.axes.len()).filter(|axis| !self.shown.contains(axis)) {
@@ -240,7 +240,7 @@ impl<'a> Source<'a> {
         let wanted = self.positions.axes[axis];
         let start = wanted.start.wrapping_add_signed(number as i64 * wanted.step);
         let one = AxisPositions { start, count: 1, step: 1, keep: true };
-        // One position has no neighbours to tell its scale from: take the next one along.
+        // The scale of a single position is unknown, so include the next position.
         let extent = self.array.schema().shape()[axis];
         let pair = if start + 1 < extent {
             (AxisPositions { count: 2, ..one }, 0.5)
@@ -254,7 +254,7 @@ impl<'a> Source<'a> {
         Ok(format!("{} = {}", name.unwrap_or_else(|| format!("axis {axis}")), described.text(pair.1)))
     }
 
-    /// Values, reduced to so many pieces along each of these axes.
+    /// The values, reduced to this many pieces along each of these axes.
     fn reduced(
         &self,
         positions: &Positions,
@@ -340,7 +340,7 @@ impl<'a> Source<'a> {
         if let Some(axis) = panels {
             let titles =
                 numbers.iter().map(|number| self.place(axis, *number)).collect::<Result<Vec<_>>>()?;
-            for (number, title) in numbers.iter().zip(days_alone(titles)) {
+            for (number, title) in numbers.iter().zip(without_times(titles)) {
                 let mut positions = self.positions.clone();
                 let wanted = positions.axes[axis];
                 let start = wanted.start.wrapping_add_signed(*number as i64 * wanted.step);
@@ -408,8 +408,9 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Titles of panels: of dates the day alone, where that tells the panels apart. `time = 2024-07-17T06:00` is wider than a panel.
-fn days_alone(titles: Vec<String>) -> Vec<String> {
+/// The titles of panels. Dates lose their time if the day suffices to distinguish the panels: `time =
+/// 2024-07-17T06:00` is wider than a panel.
+fn without_times(titles: Vec<String>) -> Vec<String> {
     let day = |title: &String| {
         let (_, value) = title.split_once(" = ")?;
         let (day, _) = value.split_once('T').unwrap_or((value, ""));
@@ -440,7 +441,7 @@ fn operation(reduction: Option<Reduction>) -> Operation {
     }
 }
 
-/// Width over height where both axes have the same measure; `None` where the picture may be stretched.
+/// The aspect ratio if both axes have the same unit of length; `None` if the figure may be stretched.
 fn aspect(x: &Axis, y: &Axis, (rows, columns): (u64, u64)) -> Option<f64> {
     let unit = |axis: &Axis| axis.label.rsplit_once('[').map(|(_, unit)| unit.to_owned());
     let ratio = if (x.is_degrees() && y.is_degrees()) || (unit(x).is_some() && unit(x) == unit(y)) {
@@ -453,7 +454,7 @@ fn aspect(x: &Axis, y: &Axis, (rows, columns): (u64, u64)) -> Option<f64> {
     (0.2..=5.0).contains(&ratio).then_some(ratio)
 }
 
-/// Evenly spread numbers below `count`, at most so many, the first and the last among them.
+/// At most `most` evenly spaced numbers below `count`, including the first and the last.
 fn spread(count: u64, most: u64) -> Vec<u64> {
     if count <= most {
         return (0..count).collect();
@@ -464,7 +465,7 @@ fn spread(count: u64, most: u64) -> Vec<u64> {
     (0..most).map(|number| number * (count - 1) / (most - 1)).collect()
 }
 
-/// Room around the finite values.
+/// The range of the finite values, with some margin.
 pub(crate) fn room(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for value in values.filter(|value| value.is_finite()) {
@@ -477,7 +478,7 @@ pub(crate) fn room(values: impl Iterator<Item = f64>) -> (f64, f64) {
     }
 }
 
-/// Resolved positions as a selection.
+/// Converts resolved positions to a selection.
 fn selection_of(positions: &Positions) -> Selection {
     let axis = |wanted: &AxisPositions| {
         let start = wanted.start as i64;
@@ -485,7 +486,7 @@ fn selection_of(positions: &Positions) -> Selection {
             return AxisSelection::Index(start);
         }
         let stop = start.saturating_add(wanted.step.saturating_mul(wanted.count as i64));
-        // A negative bound counts from the end: before the first position there is none.
+        // A negative bound would count from the end. There is no position before the first.
         let stop = if stop < 0 { None } else { Some(stop) };
         AxisSelection::Slice { start: Some(start), stop, step: wanted.step }
     };
@@ -498,7 +499,7 @@ mod tests {
 
     #[test]
     fn panels_of_dates_are_titled_by_the_day() {
-        let titles = |texts: &[&str]| days_alone(texts.iter().map(|text| (*text).to_owned()).collect());
+        let titles = |texts: &[&str]| without_times(texts.iter().map(|text| (*text).to_owned()).collect());
         assert_eq!(titles(&["t = 2024-01-01T06:00", "t = 2024-01-02T06:00"]), ["2024-01-01", "2024-01-02"]);
         assert_eq!(titles(&["t = 2024-01-01T06:00", "t = 2024-01-01T12:00"])[1], "t = 2024-01-01T12:00");
         assert_eq!(titles(&["z = 1.5", "z = 2.5"]), ["z = 1.5", "z = 2.5"]);
@@ -512,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_become_the_selection_that_they_came_from() -> Result<()> {
+    fn positions_round_trip_as_selections() -> Result<()> {
         for text in ["[2, 1:9:3, ::-1]", "[:, ::-2, 4:2:-1]", "[0, 3:4, 0]"] {
             let shape = [4, 10, 5];
             let positions = text.parse::<Selection>()?.resolve(&shape, &[])?;

@@ -9,7 +9,7 @@ use crate::figure::{Content, Figure, Panel, PointColor};
 use crate::make::{PlotOptions, room};
 
 /// A level with more vertices is skipped if there is a coarser one.
-const MOST_VERTICES: u64 = 1_000_000;
+const MAX_VERTICES: u64 = 1_000_000;
 
 pub(crate) fn figure(reader: &GeometryReader, node: &str, options: &PlotOptions) -> Result<Figure> {
     let axes = reader.schema().axes.clone();
@@ -74,7 +74,7 @@ fn query(reader: &GeometryReader, options: &PlotOptions) -> Result<(GeometryQuer
     let is_part = query.region.is_some() || !query.objects.is_empty() || !query.groups.is_empty();
     if query.level.is_none() && !is_part {
         let levels = reader.inner().levels()?;
-        let small = levels.iter().position(|level| level.vertices <= MOST_VERTICES);
+        let small = levels.iter().position(|level| level.vertices <= MAX_VERTICES);
         query.level = small.or(levels.len().checked_sub(1)).filter(|level| *level > 0);
     }
     query.attributes =

@@ -1,4 +1,4 @@
-//! Shapes to pixels.
+//! Draws shapes as pixels.
 
 use hyperslab::{Error, Result};
 use tiny_skia::{
@@ -10,13 +10,13 @@ use crate::scene::{Anchor, Color, Frame, Point, Scene, Shape};
 use crate::text;
 
 /// The maximum number of pixels in a figure.
-const MOST_PIXELS: f32 = 1.2e8;
+const MAX_PIXELS: f32 = 1.2e8;
 
 /// Draws a scene with `scale` pixels per logical pixel.
 pub(crate) fn draw(scene: &Scene, scale: f32) -> Result<Pixmap> {
     let (width, height) = ((scene.width * scale).round(), (scene.height * scale).round());
     let too_large = || Error::invalid(format!("cannot draw a figure of {width} × {height} pixels"));
-    if !(width >= 1.0 && height >= 1.0 && width * height <= MOST_PIXELS) {
+    if !(width >= 1.0 && height >= 1.0 && width * height <= MAX_PIXELS) {
         return Err(too_large());
     }
     let pixmap = Pixmap::new(width as u32, height as u32).ok_or_else(too_large)?;
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_stay_sharp_where_columns_are_narrower_than_pixels() -> Result<()> {
+    fn rows_stay_sharp_if_columns_are_narrower_than_pixels() -> Result<()> {
         let (columns, rows) = (700_u32, 3_u32);
         let colors = [Color::rgb(10, 10, 10), Color::rgb(250, 250, 250), Color::rgb(120, 120, 120)];
         let row = |color: &Color| std::iter::repeat_n(*color, columns as usize).collect::<Vec<_>>();

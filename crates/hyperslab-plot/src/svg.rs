@@ -1,4 +1,4 @@
-//! Shapes to SVG.
+//! Writes shapes as SVG.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use crate::scene::{Anchor, Color, Frame, Point, Scene, Shape};
 const FAMILIES: &str = "DejaVu Sans, Verdana, Geneva, sans-serif";
 
 /// More dots than this become one image, because browsers are slow with many circles.
-const MOST_DOTS: usize = 20_000;
+const MAX_DOTS: usize = 20_000;
 
 /// A scene as an SVG document.
 pub(crate) fn write(scene: &Scene) -> Result<String> {
@@ -76,7 +76,7 @@ fn write_shape(out: &mut String, shape: &Shape, scene: &Scene) -> Result<()> {
                 ),
             );
         }
-        Shape::Dots { dots, radius } if dots.len() > MOST_DOTS => {
+        Shape::Dots { dots, radius } if dots.len() > MAX_DOTS => {
             let alone = Scene {
                 background: Color::rgb(255, 255, 255).with_alpha(0),
                 shapes: vec![Shape::Dots { dots: dots.clone(), radius: *radius }],
@@ -155,7 +155,7 @@ fn list(points: &[Point]) -> String {
     text
 }
 
-/// A hundredth of a pixel is exact enough.
+/// A precision of a hundredth of a pixel is enough.
 fn number(value: f32) -> f32 {
     (value * 100.0).round() / 100.0
 }
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_no_markup() {
+    fn text_is_escaped() {
         assert_eq!(escaped("<b a=\"1\">&\u{1}</b>"), "&lt;b a=&quot;1&quot;&gt;&amp;&lt;/b&gt;");
     }
 }

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_goes_in_pieces_of_which_the_last_says_so() {
+    fn the_last_piece_of_an_image_is_marked() {
         let text = kitty(&[7; 7000]);
         assert_eq!(text.matches("\x1b_G").count(), 3);
         assert!(text.starts_with("\x1b_Ga=T,f=100,q=2,m=1;"));

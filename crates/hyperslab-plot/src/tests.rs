@@ -1,4 +1,4 @@
-//! Figures of small stores: the pixels and texts that they must have.
+//! Checks the pixels and the text of figures for small stores.
 
 use hyperslab::{
     ArraySpec, Attributes, CreateOptions, DType, Elements, Fill, Grid, OpenStore, Region, RegionWriter,
@@ -11,8 +11,8 @@ use crate::{Color, ColorMap, Content, Figure, PlotOptions, plot};
 
 const SIZE: (f32, f32) = (400.0, 300.0);
 
-/// A store with coordinates that rise to the north: `t` is ten times the latitude plus the longitude's number, with one
-/// value missing.
+/// A store with coordinates that increase to the north: `t` is ten times the latitude plus the longitude's index,
+/// with one missing value.
 fn store(folder: &std::path::Path) -> Result<OpenStore> {
     let path = folder.join("x.nc");
     let (format, variant) = format_named("netcdf4")?;
@@ -54,7 +54,7 @@ fn pixels(figure: &Figure) -> Result<Pixmap> {
     Pixmap::decode_png(&png).map_err(|error| hyperslab::Error::invalid(error.to_string()))
 }
 
-/// The box that all pixels of a colour lie in: left, top, right, bottom; `None` where there is none.
+/// The bounding box of all pixels of a colour: left, top, right, bottom; `None` if there are none.
 fn found(picture: &Pixmap, color: Color) -> Option<(u32, u32, u32, u32)> {
     let same = |x: u32, y: u32| {
         let pixel = picture.pixel(x, y)?.demultiply();
@@ -84,7 +84,7 @@ fn texts(svg: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_map_has_north_above_and_missing_values_in_a_colour_of_their_own() -> Result<()> {
+fn maps_have_north_up_and_a_colour_for_missing_values() -> Result<()> {
     let options = PlotOptions {
         range: Some((0.0, 23.0)),
         map: Some(ColorMap::named("viridis")?),
@@ -94,12 +94,13 @@ fn a_map_has_north_above_and_missing_values_in_a_colour_of_their_own() -> Result
     let picture = pixels(&figure)?;
     let map = ColorMap::named("viridis")?;
     let (lowest, highest) = (map.at(0.0), map.at(1.0));
-    // The cell with 0 is in the south-west, the one with 23 in the north-east; both stand in the colour bar too.
+    // The cell with 0 is in the south-west, the one with 23 in the north-east. Both colours also occur in the colour
+    // bar.
     let cell =
         |color: Color| found(&picture, color).ok_or_else(|| hyperslab::Error::invalid("no such pixel"));
     let (low, high) = (cell(lowest)?, cell(highest)?);
     assert!(low.0 < high.0 && low.3 > high.1, "{low:?} {high:?}");
-    // A whole cell of the map is missing: more than the key of the colour bar.
+    // A whole cell of the map is missing, which is larger than the key in the colour bar.
     let missing = picture.pixels().iter().filter(|pixel| {
         (pixel.red(), pixel.green(), pixel.blue()) == (MISSING.red, MISSING.green, MISSING.blue)
     });
@@ -115,7 +116,7 @@ fn a_map_has_north_above_and_missing_values_in_a_colour_of_their_own() -> Result
 }
 
 #[test]
-fn small_multiples_share_colours_and_tell_their_dates() -> Result<()> {
+fn small_multiples_share_colours_and_show_dates() -> Result<()> {
     let figure = drawn("/t", "", &PlotOptions::default())?;
     assert_eq!(figure.panels.len(), 2);
     let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
@@ -151,7 +152,7 @@ fn a_line_leaves_a_gap_where_a_value_is_missing() -> Result<()> {
     };
     let values: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
     assert!(values[0] == 10.0 && values[1].is_nan() && values[3] == 13.0, "{values:?}");
-    // One value alone is a dot, the two after the gap are a line.
+    // The isolated value is a dot, the two after the gap are a line.
     let svg = figure.to_svg(SIZE)?;
     assert_eq!(svg.matches("<circle").count(), 1, "{svg}");
     Ok(())
@@ -177,7 +178,7 @@ fn names_in_a_file_do_not_become_tags() -> Result<()> {
 }
 
 #[test]
-fn pictures_have_the_pixels_that_were_asked_for() -> Result<()> {
+fn figures_have_the_requested_size() -> Result<()> {
     let figure = drawn("/wave", "", &PlotOptions::default())?;
     for scale in [1.0_f32, 2.0] {
         let png = figure.to_png(SIZE, scale)?;
@@ -189,8 +190,13 @@ fn pictures_have_the_pixels_that_were_asked_for() -> Result<()> {
     Ok(())
 }
 
-/// A file with one array `/v`.
-fn one(folder: &std::path::Path, dtype: DType, bytes: Vec<u8>, attributes: Attributes) -> Result<OpenStore> {
+/// Creates a file with one array `/v`.
+fn one_array(
+    folder: &std::path::Path,
+    dtype: DType,
+    bytes: Vec<u8>,
+    attributes: Attributes,
+) -> Result<OpenStore> {
     let path = folder.join("one.h5");
     let (format, variant) = format_named("hdf5")?;
     let mut sink = hyperslab::create(&path, format, &CreateOptions::default().with_variant(variant))?;
@@ -210,7 +216,7 @@ fn one(folder: &std::path::Path, dtype: DType, bytes: Vec<u8>, attributes: Attri
 
 fn one_drawn(dtype: DType, bytes: Vec<u8>, attributes: Attributes, options: &PlotOptions) -> Result<Figure> {
     let folder = tempfile::tempdir().map_err(|error| hyperslab::Error::io("folder", error))?;
-    plot(&one(folder.path(), dtype, bytes, attributes)?, "/v", &Selection::all(), options)
+    plot(&one_array(folder.path(), dtype, bytes, attributes)?, "/v", &Selection::all(), options)
 }
 
 #[test]
@@ -230,7 +236,7 @@ fn values_of_an_enumeration_have_names() -> Result<()> {
 }
 
 #[test]
-fn bins_that_doubles_cannot_tell_apart_are_bars() -> Result<()> {
+fn bins_below_double_precision_are_bars() -> Result<()> {
     let bytes = (0..3).flat_map(|more| ((1_i64 << 53) + more).to_ne_bytes()).collect();
     let options = PlotOptions { histogram: Some(50), ..Default::default() };
     let figure = one_drawn(DType::Int64, bytes, Attributes::new(), &options)?;
@@ -241,7 +247,7 @@ fn bins_that_doubles_cannot_tell_apart_are_bars() -> Result<()> {
 }
 
 #[test]
-fn stored_values_have_no_unit_where_they_are_packed() -> Result<()> {
+fn packed_values_have_no_unit() -> Result<()> {
     let bytes: Vec<u8> = (0..4_i16).flat_map(i16::to_ne_bytes).collect();
     let mut attributes = Attributes::from_iter([("units", "K")]);
     attributes.set("scale_factor", serde_json::json!(0.5));

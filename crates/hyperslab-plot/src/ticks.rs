@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_tell_numbers_apart() {
+    fn texts_distinguish_numbers() {
         assert_eq!(texts(&[0.0, 0.25, 0.5]), ["0.00", "0.25", "0.50"]);
         assert_eq!(texts(&[-20.0, 0.0, 20.0]), ["\u{2212}20", "0", "20"]);
         assert_eq!(texts(&[1_000_000.0, 1_500_000.0]), ["1.0×10⁶", "1.5×10⁶"]);

@@ -1,4 +1,4 @@
-//! `Array`: what an array is, and reading it.
+//! `Array`: properties of an array, and reads.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::show;
 use crate::store::Origin;
 use crate::{dtype, refs, threads, values};
 
-/// A raw result below this size is copied by the caller's thread; see the engine, which decides the same.
+/// Raw results below this size are copied on the caller's thread. The engine uses the same limit.
 const SMALL_RESULT: u64 = 64 << 10;
 
 /// A dense array of a store, read when it is indexed.
@@ -60,7 +60,7 @@ impl Array {
         self.reader.schema().shape()
     }
 
-    /// The reader with the threads for reading that many chunks.
+    /// The reader with the threads for reading this many chunks.
     fn reader_for(&self, py: Python<'_>, chunks: u64, cells: Option<u64>) -> PyResult<ArrayReader> {
         let schema = self.reader.schema();
         let bytes = cells.unwrap_or(u64::MAX).saturating_mul(schema.dtype.size().unwrap_or(64) as u64);
@@ -82,7 +82,7 @@ impl Array {
             Some(positions) => {
                 let plan = Plan::new(&schema.grid, positions).map_err(|error| raised(py, &error))?;
                 let reader = self.reader_for(py, plan.len(), plan.positions().cells())?;
-                detached(py, || even(&reader, &plan, self.origin.views))?
+                detached(py, || read_cells(&reader, &plan, self.origin.views))?
             }
             None => {
                 let reader = self.reader.clone().with_threads(threads::wanted(py, self.origin.threads)?);
@@ -108,8 +108,9 @@ impl Array {
     }
 }
 
-/// A view into the mapped file where views are wanted and the selection is one run of raw bytes, else a fresh buffer.
-fn even(reader: &ArrayReader, plan: &Plan, views: bool) -> hyperslab::Result<Cells> {
+/// Returns a view into the mapped file if views are enabled and the selection is one contiguous run of raw bytes;
+/// otherwise a fresh buffer.
+fn read_cells(reader: &ArrayReader, plan: &Plan, views: bool) -> hyperslab::Result<Cells> {
     if views && let Some(view) = reader.view(plan)? {
         return Ok(Cells::View(view));
     }
@@ -134,7 +135,7 @@ impl Array {
         PyTuple::new(py, self.shape_of())
     }
 
-    /// NumPy's type of the elements: ``object`` for texts and lists of any length.
+    /// NumPy's type of the elements: ``object`` for strings and lists of variable length.
     #[getter]
     fn dtype(&self, py: Python<'_>) -> Py<PyArrayDescr> {
         self.dtype.clone_ref(py)
@@ -153,46 +154,46 @@ impl Array {
             .ok_or_else(|| invalid(py, "more elements than can be counted"))
     }
 
-    /// Bytes of all elements in memory.
+    /// The size of all elements in memory, in bytes.
     #[getter]
     fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
         let item = self.dtype.bind(py).itemsize() as u64;
         Ok(self.size(py)?.saturating_mul(item))
     }
 
-    /// The shape of a chunk; ``None`` for an array stored in one piece.
+    /// The shape of a chunk; ``None`` for an array without chunks.
     #[getter]
     fn chunks<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let schema = self.reader.schema();
         schema.chunked.then(|| PyTuple::new(py, schema.grid.chunk_shape())).transpose()
     }
 
-    /// How far each dimension may grow: ``None`` without end.
+    /// The maximum length of each dimension: ``None`` if unlimited.
     #[getter]
     fn maxshape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.reader.schema().max_shape)
     }
 
-    /// Does it only declare a dimension of its name and length? Its values mean nothing.
+    /// Whether the array only declares a dimension's name and length, without meaningful values.
     #[getter]
     fn is_dimension(&self) -> bool {
         self.reader.schema().is_dimension
     }
 
-    /// A name per dimension, ``None`` where it has none.
+    /// The names of the dimensions; ``None`` for unnamed ones.
     #[getter]
     fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.reader.schema().dimensions)
     }
 
-    /// What people wrote beside the array.
+    /// The attributes of the array.
     #[getter]
     fn attrs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let make = || values::attributes(py, &self.reader.schema().attributes).map(Bound::unbind);
         Ok(self.attributes.get_or_try_init(py, make)?.bind(py).clone())
     }
 
-    /// What a cell that was never written holds; ``None`` where the format has no such value.
+    /// The value of cells that were never written; ``None`` if the format has no such value.
     #[getter]
     fn fill_value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let schema = self.reader.schema();
@@ -205,14 +206,14 @@ impl Array {
         values::to_python(py, value, true).map(Some)
     }
 
-    /// The pipeline in the order of writing: ``[{"name": "shuffle", …}, {"name": "gzip", "level": 4}]``.
+    /// The filters in the order of writing: ``[{"name": "shuffle", …}, {"name": "gzip", "level": 4}]``.
     #[getter]
     fn filters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let filters = self.reader.schema().filters.iter().map(hyperslab::Filter::to_json).collect();
         values::from_json(py, &serde_json::Value::Array(filters))
     }
 
-    /// The path in its store.
+    /// The path in the store.
     #[getter]
     fn path(&self) -> &str {
         &self.path
@@ -224,7 +225,7 @@ impl Array {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The path of the file or directory, or the URL without anything secret.
+    /// The path of the file or directory, or the URL without secrets.
     #[getter]
     fn file(&self) -> &str {
         &self.origin.path
@@ -240,8 +241,8 @@ impl Array {
         self.read(py, &Key::parse(key, self.shape_of())?)
     }
 
-    /// Selects by label, as xarray does: ``a.sel(lat=slice(30, 60), time="2000-01")``. Slices include both ends. A label
-    /// that is not there is an error; ``method="nearest"`` takes the nearest.
+    /// Select by label as in xarray: ``a.sel(lat=slice(30, 60), time="2000-01")``. Slices include both ends. A
+    /// missing label is an error; ``method="nearest"`` selects the nearest.
     #[pyo3(signature = (*, method=None, **labels))]
     fn sel<'py>(
         &self,
@@ -300,10 +301,10 @@ impl Array {
         show::call(slf, "hyperslab._html", "array_html")
     }
 
-    /// Draws the array through matplotlib: a line for one dimension, an image for two, an image of the first slice for more.
-    /// A selection as of :meth:`__getitem__` chooses what to draw: ``a.plot("time=2000-01-01")``, ``a.plot(0)``. Values are
-    /// decoded by the conventions of the file. ``ax`` are the axes to draw on; further options go to matplotlib. Returns the
-    /// axes.
+    /// Draw the array with matplotlib: a line for one dimension, an image for two, an image of the first slice for
+    /// more. A selection as in :meth:`__getitem__` restricts it: ``a.plot("time=2000-01-01")``, ``a.plot(0)``. Values
+    /// are decoded by the conventions of the file. ``ax`` gives the axes to draw on; further options are passed to
+    /// matplotlib. Returns the axes.
     #[pyo3(signature = (*selection, ax=None, decode=true, **options))]
     fn plot<'py>(
         slf: &Bound<'py, Self>,
@@ -316,12 +317,12 @@ impl Array {
         show::call_with(slf, "hyperslab._plot", "array", &words, None)
     }
 
-    /// The array with elements of another type, as of h5py: ``a.astype("float64")[0]``.
+    /// The array with its elements converted to another type, as in h5py: ``a.astype("float64")[0]``.
     fn astype<'py>(slf: &Bound<'py, Self>, dtype: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         show::call_with(slf, "hyperslab._h5py", "astype", &(dtype,).into_pyobject(slf.py())?, None)
     }
 
-    /// The array with bytes decoded to texts, as of h5py. Texts of any length are texts already.
+    /// The array with bytes decoded to text, as in h5py. Variable-length text is already decoded.
     #[pyo3(signature = (encoding=None, errors="strict"))]
     fn asstr<'py>(
         slf: &Bound<'py, Self>,
@@ -331,12 +332,12 @@ impl Array {
         show::call_with(slf, "hyperslab._h5py", "asstr", &(encoding, errors).into_pyobject(slf.py())?, None)
     }
 
-    /// Members of an array of structs, as of h5py: ``a.fields("x")[:10]``, ``a.fields(["x", "y"])[:10]``.
+    /// Members of an array of structs, as in h5py: ``a.fields("x")[:10]``, ``a.fields(["x", "y"])[:10]``.
     fn fields<'py>(slf: &Bound<'py, Self>, names: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         show::call_with(slf, "hyperslab._h5py", "fields", &(names,).into_pyobject(slf.py())?, None)
     }
 
-    /// Slices of the chunks, one tuple a chunk, in C order; of those that a selection touches where one is given.
+    /// Slices of the chunks in C order, one tuple per chunk; with a selection, only the chunks that it touches.
     ///
     /// >>> list(getfixture("store")["/t"].iter_chunks())
     /// [(slice(0, 4, 1), slice(0, 6, 1))]
@@ -348,7 +349,7 @@ impl Array {
         show::call_with(slf, "hyperslab._h5py", "iter_chunks", &(sel,).into_pyobject(slf.py())?, None)
     }
 
-    /// Reads into a part of an array of the caller's, as of h5py.
+    /// Read into a part of the caller's array, as in h5py.
     #[pyo3(signature = (dest, source_sel=None, dest_sel=None))]
     fn read_direct<'py>(
         slf: &Bound<'py, Self>,
@@ -360,37 +361,38 @@ impl Array {
         show::call_with(slf, "hyperslab._h5py", "read_direct", &words, None)
     }
 
-    /// The compression, in h5py's words: ``"gzip"``, ``"lzf"``, ``"szip"``; the name of any other; ``None`` without one.
+    /// The compression under h5py's name: ``"gzip"``, ``"lzf"``, ``"szip"``; otherwise the filter's own name.
+    /// ``None`` if uncompressed.
     #[getter]
     fn compression<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         show::call(slf, "hyperslab._h5py", "compression")
     }
 
-    /// The level of the compression, where it has one.
+    /// The level of the compression, if it has one.
     #[getter]
     fn compression_opts<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         show::call(slf, "hyperslab._h5py", "compression_opts")
     }
 
-    /// Are bytes shuffled before they are compressed?
+    /// Whether bytes are shuffled before compression.
     #[getter]
     fn shuffle(&self) -> bool {
         self.reader.schema().filters.iter().any(|filter| filter.name == "shuffle")
     }
 
-    /// Do chunks have Fletcher's checksum?
+    /// Whether chunks have a Fletcher-32 checksum.
     #[getter]
     fn fletcher32(&self) -> bool {
         self.reader.schema().filters.iter().any(|filter| filter.name == "fletcher32")
     }
 
-    /// The fill value, under h5py's name.
+    /// The fill value, for h5py compatibility.
     #[getter]
     fn fillvalue<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.fill_value(py)
     }
 
-    /// All elements; of another type when one is asked for.
+    /// All elements, optionally converted to another type.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         &self,
@@ -411,20 +413,20 @@ impl Array {
         if copy == Some(true) && !writable { array.call_method0("copy") } else { Ok(array) }
     }
 
-    /// Arrays of integers or booleans pick positions per axis: ``a.oindex[[3, 1], :, mask]``.
+    /// Select by arrays of integers or booleans per axis: ``a.oindex[[3, 1], :, mask]``.
     #[getter]
     fn oindex(slf: Py<Self>) -> Outer {
         Outer { array: slf }
     }
 
-    /// Arrays of integers pick cells one by one: ``a.vindex[rows, columns]``.
+    /// Select single cells by arrays of integers: ``a.vindex[rows, columns]``.
     #[getter]
     fn vindex(slf: Py<Self>) -> Points {
         Points { array: slf }
     }
 
-    /// Reads a selection into an array of the caller's: writable, contiguous in C order, of the same type and of
-    /// as many elements. Nobody else may touch it meanwhile.
+    /// Read a selection into the caller's array. It must be writable, contiguous in C order, and of the same type and
+    /// size. Other threads must not access it meanwhile.
     ///
     /// >>> import numpy as np
     /// >>> out = np.empty((2, 3), "float32")
@@ -464,7 +466,7 @@ impl Array {
         })
     }
 
-    /// Where the chunks are stored: a row per stored span.
+    /// The locations of the stored chunks: one row per stored span.
     ///
     /// >>> refs = getfixture("store")["/t"].chunk_refs()
     /// >>> refs.coords.tolist()
@@ -473,19 +475,19 @@ impl Array {
         refs::chunk_refs(py, self)
     }
 
-    /// How many chunks are stored, in how many bytes.
+    /// The number of stored chunks, and their size in bytes.
     fn usage(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
         let usage = detached(py, || self.reader.inner().usage())?;
         Ok((usage.chunks, usage.bytes))
     }
 
-    /// May elements be missing? Then results are masked arrays, or have ``None``.
+    /// Whether elements may be missing. Results are then masked arrays, or contain ``None``.
     #[getter]
     fn nullable(&self) -> bool {
         self.reader.schema().nullable
     }
 
-    /// Labels along each dimension: ``None``, an array of them, or the path of the array that holds them.
+    /// The labels of each dimension: ``None``, an array, or the path of the array that contains them.
     #[getter]
     fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let schema = self.reader.schema();
@@ -506,12 +508,12 @@ impl Array {
         PyTuple::new(py, all)
     }
 
-    /// Reduces by name: ``count sum mean min max var std product norm_l1 norm_l2 argmin argmax median quantile any_nan
-    /// any_inf all_finite nan_count inf_count null_count``. ``over``: the axes that go, by number or name; all when left out.
-    /// ``where``: only values that satisfy this: ``"> 0, < 10"``.
+    /// Reduce by name: ``count sum mean min max var std product norm_l1 norm_l2 argmin argmax median quantile any_nan
+    /// any_inf all_finite nan_count inf_count null_count``. ``over`` gives the axes to reduce, by number or name; all
+    /// by default. ``where`` restricts the values: ``"> 0, < 10"``.
     ///
     /// Values are decoded by the conventions of the file (``_FillValue``, ``missing_value``, ``scale_factor``,
-    /// ``add_offset``, ``_Unsigned``), and missing ones are left out; ``decode=False`` takes stored values.
+    /// ``add_offset``, ``_Unsigned``), and missing ones are ignored. ``decode=False`` uses the stored values.
     ///
     /// >>> a = getfixture("store")["/t"]
     /// >>> a.reduce("sum", over=0, where="> 5")
@@ -542,15 +544,15 @@ impl Array {
         )
     }
 
-    /// The array with values decoded by the conventions of the file: scaled, shifted, and NaN where one is missing. An
-    /// array of which no convention says anything is itself.
+    /// The array with values decoded by the conventions of the file: scaled, shifted, and NaN if missing. Without
+    /// such conventions, returns the array itself.
     #[getter]
     fn decoded(&self, py: Python<'_>) -> PyResult<Self> {
         let reader = detached(py, || self.reader.decoded())?;
         Self::new(py, reader, Arc::clone(&self.origin), self.path.clone())
     }
 
-    /// The mean, over all axes or those named.
+    /// The mean over the given axes; by default over all.
     ///
     /// >>> getfixture("store")["/t"].mean()
     /// np.float64(11.5)
@@ -565,7 +567,7 @@ impl Array {
         reduce::reduce(py, self, Operation::Mean, &Asked { over, skip_nan, raw: !decode, ..Asked::default() })
     }
 
-    /// The sum, over all axes or those named: exact for integers.
+    /// The sum over the given axes; by default over all. Exact for integers.
     #[pyo3(signature = (over=None, *, skip_nan=false, decode=true))]
     fn sum<'py>(
         &self,
@@ -577,7 +579,7 @@ impl Array {
         reduce::reduce(py, self, Operation::Sum, &Asked { over, skip_nan, raw: !decode, ..Asked::default() })
     }
 
-    /// The smallest value, over all axes or those named.
+    /// The minimum over the given axes; by default over all.
     #[pyo3(signature = (over=None, *, skip_nan=false, decode=true))]
     fn min<'py>(
         &self,
@@ -589,7 +591,7 @@ impl Array {
         reduce::reduce(py, self, Operation::Min, &Asked { over, skip_nan, raw: !decode, ..Asked::default() })
     }
 
-    /// The largest value, over all axes or those named.
+    /// The maximum over the given axes; by default over all.
     #[pyo3(signature = (over=None, *, skip_nan=false, decode=true))]
     fn max<'py>(
         &self,
@@ -601,7 +603,7 @@ impl Array {
         reduce::reduce(py, self, Operation::Max, &Asked { over, skip_nan, raw: !decode, ..Asked::default() })
     }
 
-    /// The variance, over all axes or those named; ``ddof=1`` for a sample.
+    /// The variance over the given axes; by default over all. ``ddof=1`` for a sample.
     #[pyo3(signature = (over=None, *, ddof=0, skip_nan=false, decode=true))]
     fn var<'py>(
         &self,
@@ -619,7 +621,7 @@ impl Array {
         )
     }
 
-    /// The standard deviation, over all axes or those named; ``ddof=1`` for a sample.
+    /// The standard deviation over the given axes; by default over all. ``ddof=1`` for a sample.
     #[pyo3(signature = (over=None, *, ddof=0, skip_nan=false, decode=true))]
     fn std<'py>(
         &self,
@@ -637,7 +639,7 @@ impl Array {
         )
     }
 
-    /// The middle value, over all axes or those named.
+    /// The median over the given axes; by default over all.
     #[pyo3(signature = (over=None, *, skip_nan=false, decode=true))]
     fn median<'py>(
         &self,
@@ -654,7 +656,7 @@ impl Array {
         )
     }
 
-    /// The value below which the share ``q`` of the values lies, over all axes or those named.
+    /// The quantile ``q``, between 0 and 1, over the given axes; by default over all.
     #[pyo3(signature = (q, over=None, *, skip_nan=false, decode=true))]
     fn quantile<'py>(
         &self,
@@ -687,7 +689,7 @@ impl Array {
     }
 }
 
-/// Selections in brackets, as the command line takes them: ``a["lat=30..60"]``, ``a["time=2000", "lat~50"]``.
+/// Selections as text in brackets, as on the command line: ``a["lat=30..60"]``, ``a["time=2000", "lat~50"]``.
 fn text_selection(py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<Selection>> {
     let texts: Vec<Bound<'_, PyAny>> = match key.cast::<PyTuple>() {
         Ok(items) => items.iter().collect(),
@@ -708,7 +710,7 @@ fn text_selection(py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<Sel
     Ok(Some(selection))
 }
 
-/// A label as text: dates in ISO 8601, numbers by their digits.
+/// A label as text: dates in ISO 8601, numbers in decimal.
 fn label_text(label: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     if label.is_none() {
         return Ok(None);
@@ -719,14 +721,14 @@ fn label_text(label: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
 }
 
 impl Array {
-    /// The cells of a selection by label.
+    /// Reads a selection by label.
     fn read_selection<'py>(&self, py: Python<'py>, selection: &Selection) -> PyResult<Bound<'py, PyAny>> {
         let positions = detached(py, || self.reader.resolve(selection))?;
         let axes = positions.axes.iter().map(|axis| AxisPick::Even(*axis)).collect();
         self.read(py, &Key { axes, new_axes: SmallVec::new(), listed: false, ellipsis: false })
     }
 
-    /// Cells one by one, in the shape asked for.
+    /// Reads single cells, in the requested shape.
     fn read_points<'py>(
         &self,
         py: Python<'py>,
@@ -748,9 +750,10 @@ impl Array {
     }
 }
 
-/// The cells that a mask over the whole array picks; `None` when the key is not one.
+/// The cells that a mask over the whole array selects; `None` if the key is not such a mask.
 fn whole_mask(key: &Bound<'_, PyAny>, shape: &[u64]) -> PyResult<Option<Vec<Vec<u64>>>> {
-    // Brackets of one array of several dimensions: all else is settled without a look.
+    // Only an array as the whole key, on at least two dimensions, can be such a mask. Other keys need no further
+    // checks.
     if shape.len() < 2 || !key.is_instance_of::<numpy::PyUntypedArray>() {
         return Ok(None);
     }
@@ -770,7 +773,7 @@ fn whole_mask(key: &Bound<'_, PyAny>, shape: &[u64]) -> PyResult<Option<Vec<Vec<
     lists.map(|(axis, list)| key::positions(&list?, axis, shape[axis])).collect::<PyResult<_>>().map(Some)
 }
 
-/// `a.oindex[...]`: arrays pick positions per axis.
+/// `a.oindex[...]`: arrays select positions per axis.
 #[pyclass(frozen, module = "hyperslab")]
 #[derive(Debug)]
 pub(crate) struct Outer {
@@ -785,7 +788,7 @@ impl Outer {
     }
 }
 
-/// `a.vindex[...]`: arrays pick cells one by one.
+/// `a.vindex[...]`: arrays select single cells.
 #[pyclass(frozen, module = "hyperslab")]
 #[derive(Debug)]
 pub(crate) struct Points {

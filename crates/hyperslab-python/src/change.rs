@@ -1,4 +1,4 @@
-//! Stores that are joined, added to, edited and salvaged.
+//! Joins, extends and edits stores.
 
 use std::path::PathBuf;
 
@@ -44,7 +44,7 @@ pub(crate) fn concat<'py>(
     )
 }
 
-/// Adds stores to the end of another.
+/// Appends stores to another along a dimension.
 #[pyfunction]
 #[pyo3(signature = (sources, target, dim, *, dry_run=false))]
 pub(crate) fn append_along<'py>(
@@ -69,7 +69,7 @@ pub(crate) fn append_along<'py>(
     )
 }
 
-/// Applies changes to a store: attributes set and deleted, nodes renamed and removed.
+/// Applies changes to a store: sets and deletes attributes, renames and removes nodes.
 #[pyfunction]
 #[pyo3(signature = (path, *, node="/", set=None, delete=None, rename=None, remove=None, dry_run=false))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]

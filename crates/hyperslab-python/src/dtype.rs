@@ -30,7 +30,7 @@ fn make<'py>(py: Python<'py>, spec: impl IntoPyObject<'py>) -> PyResult<Bound<'p
     PyArrayDescr::new(py, spec)
 }
 
-/// The integers, with their names in the type's metadata: `dtype.metadata["enum"]`, as in h5py.
+/// Integers whose NumPy type has the member names in its metadata: `dtype.metadata["enum"]`, as in h5py.
 fn named_integers<'py>(py: Python<'py>, named: &EnumType) -> PyResult<Bound<'py, PyArrayDescr>> {
     let names = PyDict::new(py);
     for (name, value) in &named.members {

@@ -1,21 +1,21 @@
-//! Errors as exceptions: the classes are in `hyperslab/_errors.py`.
+//! Converts errors to exceptions, whose classes are in `hyperslab/_errors.py`.
 
 use hyperslab::Error;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-/// The exception of an error.
+/// The exception for an error.
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     exception(py, error).unwrap_or_else(|failed| failed)
 }
 
-/// As [`raised`], of what the caller's brackets asked for.
+/// An out-of-bounds or invalid index in the caller's brackets.
 pub(crate) fn bad_index(py: Python<'_>, message: impl Into<String>) -> PyErr {
     build(py, "IndexOutOfBounds", message.into(), None).unwrap_or_else(|failed| failed)
 }
 
-/// A request that cannot be.
+/// An invalid request.
 pub(crate) fn invalid(py: Python<'_>, message: impl Into<String>) -> PyErr {
     raised(py, &Error::invalid(message))
 }
@@ -30,7 +30,7 @@ pub(crate) fn detached<T: Send>(
         Some(pool) => pool.install(work),
         None => work(),
     };
-    // A mapped file that is cut short meanwhile is an exception, not the end of the interpreter.
+    // If a mapped file is truncated meanwhile, raise an exception instead of crashing the interpreter.
     #[cfg(unix)]
     let run = || hyperslab::driver::guarded(run);
     py.detach(run).map_err(|error| raised(py, &error))

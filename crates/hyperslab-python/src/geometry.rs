@@ -32,37 +32,37 @@ impl Geometry {
 
 #[pymethods]
 impl Geometry {
-    /// Its kinds, in the format's own words: ``point_cloud``, ``mesh``.
+    /// Its kinds, in the format's own terms: ``point_cloud``, ``mesh``.
     #[getter]
     fn kinds(&self) -> Vec<String> {
         self.inner.schema().kinds.clone()
     }
 
-    /// A name per spatial dimension.
+    /// The names of the spatial dimensions.
     #[getter]
     fn axes(&self) -> Vec<String> {
         self.inner.schema().axes.clone()
     }
 
-    /// The lowest and highest corner.
+    /// The lowest and the highest corner.
     #[getter]
     fn bounds(&self) -> Option<(Vec<f64>, Vec<f64>)> {
         self.inner.schema().bounds.clone().map(|[low, high]| (low, high))
     }
 
-    /// What people wrote beside it.
+    /// The attributes of the geometry.
     #[getter]
     fn attrs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         values::attributes(py, &self.inner.schema().attributes)
     }
 
-    /// The path in its store.
+    /// The path in the store.
     #[getter]
     fn path(&self) -> &str {
         &self.path
     }
 
-    /// The levels, finest first: path, vertices, links and objects of each.
+    /// The levels, finest first, each with its path and its numbers of vertices, links and objects.
     fn levels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let found = within(py, self.origin.threads, || self.inner.levels())?;
         let levels = PyList::empty(py);
@@ -77,8 +77,8 @@ impl Geometry {
         Ok(levels)
     }
 
-    /// What a level, a closed box, objects or groups select: ``vertices``, ``links``, ``attributes`` by name, ``objects``: each
-    /// id's vertices. What is left out does not restrict.
+    /// Query by level, closed box, objects and groups; omitted parameters do not restrict. Returns ``vertices``,
+    /// ``links``, ``attributes`` by name, and ``objects``: the vertices of each id.
     #[pyo3(signature = (*, level=None, region=None, objects=None, groups=None, attributes=None))]
     fn query<'py>(
         &self,
@@ -122,8 +122,8 @@ impl Geometry {
         show::call(slf, "hyperslab._html", "geometry_html")
     }
 
-    /// Draws a level through matplotlib: points, and lines where vertices are linked, over the first two axes. ``axes``
-    /// names two or three others. Further options go to matplotlib. Returns the axes.
+    /// Draw a level with matplotlib: points, and lines between linked vertices, over the first two axes. ``axes``
+    /// names two or three others. Further options are passed to matplotlib. Returns the axes.
     #[pyo3(signature = (*, level=None, axes=None, ax=None, **options))]
     fn plot<'py>(
         slf: &Bound<'py, Self>,

@@ -1,4 +1,4 @@
-//! The brackets of `a[...]` to positions.
+//! Converts the brackets of `a[...]` to positions.
 
 use hyperslab::AxisPick;
 use hyperslab::driver::AxisPositions;
@@ -8,21 +8,21 @@ use smallvec::SmallVec;
 
 use crate::errors::bad_index;
 
-/// What brackets mean on an array of some shape.
+/// A parsed index for an array of some shape.
 #[derive(Debug)]
 pub(crate) struct Key {
-    /// What is wanted along each axis of the array.
+    /// The selection along each axis of the array.
     pub(crate) axes: SmallVec<[AxisPick; 4]>,
-    /// Where the result has a new axis of one cell (`None`): counted in the final result.
+    /// The positions of new axes (`None`) in the final result.
     pub(crate) new_axes: SmallVec<[usize; 2]>,
-    /// Is an axis picked by a list?
+    /// Whether a list selects along an axis.
     pub(crate) listed: bool,
-    /// Was there an ellipsis? Then a single value stays an array, as in NumPy.
+    /// Whether there was an ellipsis. A single value then remains an array, as in NumPy.
     pub(crate) ellipsis: bool,
 }
 
 impl Key {
-    /// Reads the brackets. Arrays pick positions of their own axis.
+    /// Parses the brackets. Each array selects positions along its own axis.
     pub(crate) fn parse(key: &Bound<'_, PyAny>, shape: &[u64]) -> PyResult<Self> {
         let py = key.py();
         let mut parsed =
@@ -75,7 +75,7 @@ impl Key {
         shape
     }
 
-    /// The positions, when no axis is picked by a list.
+    /// The positions, unless a list selects along an axis.
     pub(crate) fn positions(&self) -> Option<hyperslab::Positions> {
         let even = |pick: &AxisPick| match pick {
             AxisPick::Even(positions) => Some(*positions),
@@ -135,7 +135,7 @@ fn from_end(at: i64, extent: u64) -> Option<u64> {
     u64::try_from(at).ok().filter(|at| *at < extent)
 }
 
-/// The positions that a list of integers, or a mask over the axis, means.
+/// The positions given by a list of integers, or by a mask over the axis.
 pub(crate) fn list(item: &Bound<'_, PyAny>, axis: usize, extent: u64) -> PyResult<Vec<u64>> {
     let py = item.py();
     let numpy = py.import("numpy")?;
@@ -158,7 +158,7 @@ pub(crate) fn list(item: &Bound<'_, PyAny>, axis: usize, extent: u64) -> PyResul
             array = numpy.call_method1("flatnonzero", (array,))?;
         }
         "i" | "u" => {}
-        // An empty list is of floats to NumPy.
+        // NumPy gives an empty list the type float.
         _ if array.getattr("size")?.extract::<usize>()? == 0 => return Ok(Vec::new()),
         kind => {
             return Err(bad_index(
@@ -170,7 +170,7 @@ pub(crate) fn list(item: &Bound<'_, PyAny>, axis: usize, extent: u64) -> PyResul
     positions(&array, axis, extent)
 }
 
-/// The positions of an array of integers of any shape, in C order, negative ones counted from the end.
+/// The positions given by an integer array of any shape, in C order. Negative ones count from the end.
 pub(crate) fn positions(array: &Bound<'_, PyAny>, axis: usize, extent: u64) -> PyResult<Vec<u64>> {
     let py = array.py();
     let numpy = py.import("numpy")?;

@@ -1,20 +1,20 @@
 //! The native half of the Python package `hyperslab`.
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
 //! | `store` | `Store`: an open file, its groups and nodes |
-//! | `array` | `Array`: what an array is, and reading it |
+//! | `array` | `Array`: properties of an array, and reads |
 //! | `table` | `Table`: rows as Arrow |
 //! | `geometry` | `Geometry`: points, lines and meshes |
-//! | `key` | the brackets of `a[...]` to positions |
-//! | `memory` | bytes of the engine as NumPy arrays, without a copy |
-//! | `dtype` | element types to NumPy's and back |
+//! | `key` | converts the brackets of `a[...]` to positions |
+//! | `memory` | engine buffers as NumPy arrays, without a copy |
+//! | `dtype` | converts element types to NumPy's and back |
 //! | `values` | values, attributes and JSON as Python objects |
 //! | `reduce` | reductions of the engine |
-//! | `write` | new stores, filled by assignment; longer arrays; conversion; comparison |
-//! | `refs` | where chunks are stored, as NumPy arrays and as references |
-//! | `threads` | pools of threads, by size |
-//! | `show` | HTML, plots and h5py's names, which are written in Python |
+//! | `write` | new stores, filled by assignment; growing arrays; conversion; comparison |
+//! | `refs` | chunk locations as NumPy arrays and as references |
+//! | `threads` | thread pools by size |
+//! | `show` | calls HTML, plots and h5py methods, which are written in Python |
 //! | `errors` | errors as exceptions |
 #![deny(unsafe_code)]
 
@@ -34,16 +34,16 @@ mod threads;
 mod values;
 mod write;
 
-/// Names, documents and footers are many small pieces of memory, taken and given back on several threads.
+/// Names, documents and footers are many small allocations, freed on various threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What Rust brings to the package.
+/// The native half of the package.
 #[pyo3::pymodule]
 mod _native {
     use pyo3::prelude::*;
 
-    /// Guards mappings before anything is mapped.
+    /// Installs the fault handler for mapped files before anything is mapped.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         #[cfg(unix)]

@@ -1,6 +1,6 @@
-//! Bytes of the engine as NumPy arrays, without a copy.
+//! Engine buffers as NumPy arrays, without a copy.
 
-#![expect(unsafe_code, reason = "NumPy arrays over our memory are made through NumPy's C interface")]
+#![expect(unsafe_code, reason = "creating NumPy arrays over engine buffers needs NumPy's C API")]
 
 use std::os::raw::{c_int, c_void};
 
@@ -20,22 +20,22 @@ struct Memory {
     _held: Held,
 }
 
-/// Never looked at: NumPy has the pointer.
-#[expect(dead_code, reason = "held so that it lives")]
+/// Never read, because NumPy has the pointer. Only keeps the memory alive.
+#[expect(dead_code, reason = "keeps the memory alive")]
 enum Held {
     Shared(Bytes),
     Own(Buffer),
 }
 
-/// Elements to be seen through NumPy.
+/// Elements to expose to NumPy.
 pub(crate) enum Cells {
-    /// Of a mapped file: read-only.
+    /// A mapped file: read-only.
     View(Bytes),
-    /// Of a fresh buffer: the caller's to change.
+    /// A fresh buffer, which the caller may modify.
     Fresh(Buffer),
 }
 
-/// The elements as an array; as a scalar when it has no dimensions and `scalar` is set.
+/// The elements as an array, or as a scalar if there are no dimensions and `scalar` is set.
 pub(crate) fn array<'py>(
     py: Python<'py>,
     dtype: &Bound<'py, PyArrayDescr>,
@@ -43,7 +43,7 @@ pub(crate) fn array<'py>(
     cells: Cells,
     scalar: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (base, shape) = spread(dtype, shape)?;
+    let (base, shape) = flatten_subarrays(dtype, shape)?;
     let mut dims = SmallVec::<[npyffi::npy_intp; 8]>::with_capacity(shape.len());
     for extent in &shape {
         dims.push((*extent).try_into().map_err(|_| invalid(py, format!("an extent of {extent}")))?);
@@ -87,13 +87,13 @@ pub(crate) fn array<'py>(
     if unsafe { PY_ARRAY_API.PyArray_SetBaseObject(py, pointer, owner.into_ptr()) } < 0 {
         return Err(PyErr::fetch(py));
     }
-    // SAFETY: `made` is an array. Mapped elements may stand unaligned, and NumPy finds that out here.
+    // SAFETY: `made` is an array. Mapped elements may be unaligned; this call updates the flags.
     unsafe { PY_ARRAY_API.PyArray_UpdateFlags(py, pointer, npyffi::NPY_ARRAY_UPDATE_ALL) };
     if scalar && dims.is_empty() { made.get_item(PyTuple::empty(py)) } else { Ok(made) }
 }
 
-/// The type and shape without arrays inside elements: their dimensions become the last ones.
-fn spread<'py>(
+/// Moves the dimensions of array elements to the end of the shape. Returns the base type and the new shape.
+fn flatten_subarrays<'py>(
     dtype: &Bound<'py, PyArrayDescr>,
     shape: &[u64],
 ) -> PyResult<(Bound<'py, PyArrayDescr>, SmallVec<[u64; 8]>)> {
@@ -105,7 +105,7 @@ fn spread<'py>(
     Ok((dtype.base(), all))
 }
 
-/// Lends the bytes of a contiguous, writable array of the caller's to `work`.
+/// Passes the bytes of the caller's contiguous, writable array to `work`.
 pub(crate) fn with_writable<T>(
     array: &Bound<'_, PyAny>,
     work: impl FnOnce(&mut [u8]) -> PyResult<T>,
@@ -121,14 +121,14 @@ pub(crate) fn with_writable<T>(
         return work(&mut []);
     }
     let pointer = array.cast::<numpy::PyUntypedArray>()?.as_array_ptr();
-    // SAFETY: an array object of NumPy's, whose first element this field points to.
+    // SAFETY: a NumPy array object, whose `data` field points to its first element.
     let start = unsafe { (*pointer).fields.data }.cast::<u8>();
-    // SAFETY: contiguous, writable and `nbytes` long. The array outlives `work`; that nobody else touches it meanwhile
-    // is what the documentation asks of the caller.
+    // SAFETY: contiguous, writable and `nbytes` long. The array outlives `work`. The documentation requires the
+    // caller to prevent concurrent access.
     work(unsafe { std::slice::from_raw_parts_mut(start, bytes) })
 }
 
-/// An array of objects.
+/// Creates an array of objects.
 pub(crate) fn objects<'py>(
     py: Python<'py>,
     shape: &[u64],
@@ -143,7 +143,8 @@ pub(crate) fn objects<'py>(
         let item = item?.into_ptr();
         // SAFETY: `index` is below the number of elements.
         let slot = unsafe { slots.add(index) };
-        // SAFETY: the slot is ours; what it held (`None`) is given back after the new reference has its place.
+        // SAFETY: the slot belongs to this new array; its previous reference (`None`) is released after the
+        // replacement.
         let before = unsafe { slot.replace(item) };
         // SAFETY: a reference that the array owned, or null.
         unsafe { pyo3::ffi::Py_XDECREF(before) };

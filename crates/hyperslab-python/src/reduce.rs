@@ -1,4 +1,4 @@
-//! The engine's reductions: folded chunk by chunk, never with the whole array in memory.
+//! Reductions by the engine, folded chunk by chunk without loading the whole array.
 
 use hyperslab::query::{Axis, Operation, Query};
 use hyperslab::{AxisSelection, Selection, Threads};
@@ -86,7 +86,7 @@ fn box_of(selection: &Bound<'_, PyAny>, shape: &[u64]) -> PyResult<Selection> {
                 return AxisSelection::Index(start);
             }
             let end = start + axis.step * axis.count as i64;
-            // A walk backwards to the first cell ends before it, which no number can express.
+            // A negative step down to the first cell ends at -1, which a slice expresses as `None`.
             let stop = if end < 0 { None } else { Some(end) };
             AxisSelection::Slice { start: Some(start), stop, step: axis.step }
         })

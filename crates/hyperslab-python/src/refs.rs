@@ -1,4 +1,4 @@
-//! Where chunks are stored, as NumPy arrays and as kerchunk's references.
+//! Chunk locations, as NumPy arrays and as kerchunk references.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::array::Array;
 use crate::errors::detached;
 use crate::{memory, threads, values};
 
-/// One row per stored span, in the order of the index.
+/// One row per stored span, in index order.
 #[derive(Debug, Default)]
 struct Rows {
     coords: Vec<u64>,
@@ -26,7 +26,7 @@ struct Rows {
     blobs: Vec<BlobKey>,
 }
 
-/// The references of all stored chunks: a `hyperslab.ChunkRefs`.
+/// The locations of all stored chunks: a `hyperslab.ChunkRefs`.
 pub(crate) fn chunk_refs<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
     let inner = array.reader.inner();
     let rows = detached(py, || {
@@ -69,7 +69,8 @@ pub(crate) fn chunk_refs<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<
     ))
 }
 
-/// The arrays of a store as kerchunk's document, version 1; written to a file, or a directory of Parquet files, where one is named.
+/// The arrays of a store as a kerchunk document, version 1. Optionally written to a file or a directory of Parquet
+/// files.
 #[pyfunction]
 #[pyo3(signature = (path, *, url=None, inline_limit=None, output=None, overwrite=false))]
 pub(crate) fn references<'py>(

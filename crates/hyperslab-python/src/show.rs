@@ -1,4 +1,4 @@
-//! What objects show of themselves, and h5py's names on them: written in Python, called from here.
+//! Calls the parts of the package that are written in Python: representations, plots and h5py's methods.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -13,7 +13,7 @@ pub(crate) fn call<'py>(
     function.call1((object,))
 }
 
-/// The same, with further words.
+/// Like [`call`], with additional arguments.
 pub(crate) fn call_with<'py>(
     object: &Bound<'py, impl pyo3::PyClass>,
     module: &str,

@@ -15,26 +15,26 @@ use crate::geometry::Geometry;
 use crate::table::Table;
 use crate::{threads, values};
 
-/// Where a store is and how it was opened: enough to open it again elsewhere.
+/// The location and the options of a store: enough to open it again in another process.
 #[derive(Debug)]
 pub(crate) struct Origin {
-    /// The absolute path or the URL, as it was given: the query of a URL may be a signature.
+    /// The absolute path or the URL as given. The query of a URL may contain a signature.
     pub(crate) location: String,
-    /// The same without anything secret, for people.
+    /// The location without secrets, for display.
     pub(crate) path: String,
     pub(crate) format: Option<String>,
     pub(crate) mapped: bool,
-    /// May results be views into mapped files?
+    /// Whether results may be views into mapped files.
     pub(crate) views: bool,
     pub(crate) threads: Option<usize>,
     memory: Option<u64>,
     at: Option<(u64, u64)>,
-    /// Where it is not the default.
+    /// The policy for external files, if it is not the default.
     external: Option<String>,
-    /// What the caller said of remote storage. What the environment says is not in here.
+    /// The given options for remote storage, without those from the environment.
     storage: StorageOptions,
     anonymous: bool,
-    /// Which opening of a URL it was: there is no time of change to tell two of them apart.
+    /// Identifies one opening of a URL, because a URL has no modification time to compare.
     pub(crate) opening: Option<String>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Origin {
 pub(crate) struct StorageOptions(Vec<(String, String)>);
 
 impl std::fmt::Debug for StorageOptions {
-    /// Names only: values may be secret.
+    /// Shows only names, because values may be secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
     }
@@ -55,7 +55,7 @@ impl StorageOptions {
         Self(options)
     }
 
-    /// As the engine takes them.
+    /// Converts to the engine's options.
     pub(crate) fn remote(&self, anonymous: bool) -> RemoteOptions {
         let options = RemoteOptions::default().with_anonymous(anonymous);
         self.0.iter().fold(options, |options, (name, value)| options.with_option(name, value))
@@ -104,7 +104,7 @@ impl Origin {
 #[pyclass(frozen, module = "hyperslab._native")]
 #[derive(Debug)]
 pub(crate) struct Store {
-    /// `None` once it was closed. Arrays hold what they need of it.
+    /// `None` after it was closed. Arrays keep what they need.
     open: RwLock<Option<OpenStore>>,
     pub(crate) origin: Arc<Origin>,
 }
@@ -143,7 +143,7 @@ impl Store {
         let wanted = format.as_deref().map(str::parse::<Format>).transpose();
         let wanted = wanted.map_err(|error| raised(py, &error))?;
         let rule: ExternalFiles = external.parse().map_err(|error| raised(py, &error))?;
-        // A key is never part of a pickle: a process that opens the store again takes it from its environment.
+        // The key is never pickled. A process that reopens the store takes it from its environment.
         let key = match key {
             Some(key) => Some(EncryptionKey::new(key)),
             None => EncryptionKey::from_environment().map_err(|error| raised(py, &error))?,
@@ -182,56 +182,56 @@ impl Store {
         Ok(self.inner(py)?.format())
     }
 
-    /// The absolute path, or the URL without anything secret.
+    /// The absolute path, or the URL without secrets.
     #[getter]
     fn path(&self) -> &str {
         &self.origin.path
     }
 
-    /// The absolute path or the URL, as it was given.
+    /// The absolute path or the URL, as given.
     #[getter]
     fn location(&self) -> &str {
         &self.origin.location
     }
 
-    /// The options that it was opened with, where they are not the default.
+    /// The options that differ from the default.
     #[getter]
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.origin.options(py)
     }
 
-    /// Was it closed?
+    /// Whether the store is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.open.read().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    /// Lets go of the file. Arrays that were taken from it stay readable.
+    /// Release the file. Arrays of the store remain readable.
     fn close(&self) {
         self.open.write().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    /// The names directly under a group.
+    /// The names directly below a group.
     fn children(&self, py: Python<'_>, path: &str) -> PyResult<Vec<String>> {
         let store = self.inner(py)?;
         detached(py, || store.children(path))
     }
 
-    /// Whether there is a node at a path. A damaged one counts.
+    /// Whether there is a node at a path, damaged or not.
     fn has_node(&self, py: Python<'_>, path: &str) -> PyResult<bool> {
         let store = self.inner(py)?;
         detached(py, || {
             Ok(match store.node(path) {
                 Ok(_) => true,
                 Err(why) if why.is_not_found() => false,
-                // What is said to be damaged may lie below an array.
+                // The path may be below an array, where a node reports damage instead of absence.
                 Err(_) => !store.find(path).is_err_and(|why| why.is_not_found()),
             })
         })
     }
 
-    /// The node at a path: its kind and what is known of it. An array is an `Array`, a group its attributes, a link its
-    /// target.
+    /// The kind of the node at a path, and the node itself: an `Array`, the attributes of a group, or the target of a
+    /// link.
     fn node<'py>(&self, py: Python<'py>, path: &str) -> PyResult<(String, Bound<'py, PyAny>)> {
         let store = self.inner(py)?;
         let node = detached(py, || store.find(path))?;
@@ -257,7 +257,7 @@ impl Store {
         Ok((kind, value))
     }
 
-    /// The only array, table or geometry.
+    /// The path of the only array, table or geometry.
     fn only_node(&self, py: Python<'_>) -> PyResult<String> {
         let store = self.inner(py)?;
         detached(py, || store.only_node())
@@ -270,7 +270,7 @@ impl Store {
         values::from_json(py, &catalog)
     }
 
-    /// The nodes below a path as an indented tree, as ``tet info --tree`` shows them.
+    /// The nodes below a path as an indented tree, as in ``tet info --tree``.
     #[pyo3(signature = (path="/", depth=None))]
     fn tree(&self, py: Python<'_>, path: &str, depth: Option<usize>) -> PyResult<String> {
         let store = self.inner(py)?;
@@ -282,14 +282,14 @@ impl Store {
         })
     }
 
-    /// What the format knows of the file beyond its nodes.
+    /// Format-specific details of the file, beyond its nodes.
     fn details<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let store = self.inner(py)?;
         let details = threads::within(py, self.origin.threads, || store.inner().details())?;
         values::from_json(py, &serde_json::Value::Object(details))
     }
 
-    /// Checks the store: findings and recommendations.
+    /// Check the store. Returns findings and recommendations.
     #[pyo3(signature = (deep=false))]
     fn verify<'py>(&self, py: Python<'py>, deep: bool) -> PyResult<Bound<'py, PyAny>> {
         let store = self.inner(py)?;
@@ -302,25 +302,25 @@ impl Store {
     }
 }
 
-/// The names of the formats of this build.
+/// The names of the supported formats.
 #[pyfunction]
 pub(crate) fn formats() -> Vec<&'static str> {
     Format::all().into_iter().map(Format::name).collect()
 }
 
-/// The absolute path, or the URL as it is.
+/// The absolute path, or the unchanged URL.
 #[pyfunction]
 pub(crate) fn absolute_location(path: PathBuf) -> OsString {
     hyperslab::absolute_location(&path).into()
 }
 
-/// Is it a URL of remote storage?
+/// Whether the location is a URL of remote storage.
 #[pyfunction]
 pub(crate) fn is_remote(path: PathBuf) -> bool {
     hyperslab::is_remote(&path)
 }
 
-/// The name of the format that a path or URL ends in.
+/// The name of the format for the extension of a path or URL.
 #[pyfunction]
 pub(crate) fn format_of_name(path: PathBuf) -> Option<&'static str> {
     let path =

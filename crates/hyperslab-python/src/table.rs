@@ -1,4 +1,4 @@
-//! `Table`: rows of columns, as Arrow.
+//! `Table`: rows of columns, in Arrow format.
 
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, OnceLock};
@@ -15,10 +15,11 @@ use crate::errors::{detached, invalid, raised};
 use crate::store::Origin;
 use crate::{show, values};
 
-/// Batches that wait for the reader, at most.
+/// The maximum number of batches that wait for the reader.
 const AHEAD: usize = 2;
 
-/// Rows of named columns: a sparse array. pyarrow, polars, DuckDB and pandas take it as it is (``__arrow_c_stream__``).
+/// Rows of named columns: a sparse array. pyarrow, polars, DuckDB and pandas accept it directly
+/// (``__arrow_c_stream__``).
 #[pyclass(frozen, module = "hyperslab")]
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -26,7 +27,7 @@ pub(crate) struct Table {
     origin: Arc<Origin>,
     path: String,
     scan: Scan,
-    /// The arguments of the calls that led to `scan`, for pickling.
+    /// The arguments of the `select` calls that led to `scan`, for pickling.
     steps: Vec<Step>,
     /// The number of rows, once counted.
     rows: OnceLock<u64>,
@@ -53,13 +54,13 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// The columns' names, dimensions first.
+    /// The names of the columns, dimensions first.
     #[getter]
     fn columns(&self) -> Vec<String> {
         self.chosen().into_iter().map(|column| column.name).collect()
     }
 
-    /// The columns over which rows are selected.
+    /// The columns by which rows are selected.
     #[getter]
     fn dimensions(&self) -> Vec<String> {
         let columns = &self.reader.schema().columns;
@@ -76,7 +77,7 @@ impl Table {
         Ok(types)
     }
 
-    /// What people wrote beside the table.
+    /// The attributes of the table.
     #[getter]
     fn attrs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         values::attributes(py, &self.reader.schema().attributes)
@@ -88,7 +89,7 @@ impl Table {
         &self.path
     }
 
-    /// The number of selected rows. Those of a part of the table are read and counted, once.
+    /// The number of selected rows. Counting the rows of a selection reads them, once.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         let rows = match self.rows.get() {
             Some(&rows) => rows,
@@ -106,13 +107,13 @@ impl Table {
         detached(py, || self.reader.inner().rows())
     }
 
-    /// Whether rows were selected, by a selection or a condition.
+    /// Whether a selection or a condition restricts the rows.
     fn _is_part(&self) -> bool {
         !self.scan.region.is_empty() || self.scan.filter.is_some()
     }
 
     /// The rows inside a selection by dimension (``"day=2020-01-01..2020-02-01"``) that meet a condition
-    /// (``"count > 50 and type == 'NK'"``), of the columns named. Earlier selections and conditions stay in force.
+    /// (``"count > 50 and type == 'NK'"``), with the named columns. Adds to earlier selections and conditions.
     #[pyo3(signature = (selection=None, columns=None, r#where=None))]
     fn select(
         &self,
@@ -134,11 +135,11 @@ impl Table {
         })
     }
 
-    /// Rows that meet a condition, or aggregations of them, by group.
+    /// Return the rows that meet a condition, or aggregations of them, by group.
     ///
-    /// Without ``by`` and operations, the rows themselves, as of :meth:`select`. Operations are named as keywords, with the
-    /// columns they are made of: ``t.query("count > 50", by="type", mean="score", sum=["x", "y"], count=True)``. All are made
-    /// in one pass. Missing values and NaN do not count, as in pandas.
+    /// Without ``by`` and operations, returns rows, as :meth:`select` does. Operations are keywords with the columns that
+    /// they apply to: ``t.query("count > 50", by="type", mean="score", sum=["x", "y"], count=True)``. All are computed in one
+    /// pass. Missing values and NaN are ignored, as in pandas.
     #[pyo3(signature = (r#where=None, *, by=None, selection=None, columns=None, ddof=0, memory=None, **operations))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn query<'py>(
@@ -175,7 +176,7 @@ impl Table {
         Ok(Bound::new(py, Rows { columns: found.0, batch: found.1 })?.into_any())
     }
 
-    /// The first rows of what is selected, in memory.
+    /// The first selected rows, in memory.
     #[pyo3(signature = (rows=5))]
     fn head(&self, py: Python<'_>, rows: usize) -> PyResult<Rows> {
         let (columns, batch) =
@@ -183,19 +184,19 @@ impl Table {
         Ok(Rows { columns, batch })
     }
 
-    /// The rows as a pandas data frame. Enumerations become categories. Needs pyarrow.
+    /// The rows as a pandas data frame. Enumerations become categories. Requires pyarrow.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         to_pandas(slf.as_any())
     }
 
-    /// The rows as a stream of Arrow's C interface.
+    /// The rows as an Arrow C stream.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The protocol lets a producer that cannot cast answer with its own schema.
+        // The protocol allows a producer that cannot cast to use its own schema.
         drop(requested_schema);
         let (send, receive) = sync_channel(AHEAD);
         let (reader, scan, columns) = (self.reader.clone(), self.scan.clone(), self.chosen());
@@ -211,7 +212,7 @@ impl Table {
             for batch in rows.batches {
                 let batch = batch.and_then(|batch| hyperslab::arrow::record_batch(&rows.columns, batch));
                 let last = batch.is_err();
-                // A reader that went away wants no more.
+                // The receiver is gone, so stop.
                 if send.send(batch).is_err() || last {
                     return;
                 }
@@ -256,7 +257,7 @@ fn parsed_condition(py: Python<'_>, text: Option<&str>) -> PyResult<Option<RowCo
     text.map(|text| text.parse().map_err(|error| raised(py, &error))).transpose()
 }
 
-/// One name or several.
+/// Accepts one name or several.
 fn names(given: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     if given.is_instance_of::<PyString>() { Ok(vec![given.extract()?]) } else { given.extract() }
 }
@@ -293,7 +294,7 @@ fn to_pandas<'py>(rows: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     rows.py().import("pyarrow")?.getattr("table")?.call1((rows,))?.call_method0("to_pandas")
 }
 
-/// The answer of a query of a table: rows in memory. pyarrow, polars, DuckDB and pandas take it as it is.
+/// The result of a table query: rows in memory. pyarrow, polars, DuckDB and pandas accept it directly.
 #[pyclass(frozen, module = "hyperslab")]
 #[derive(Debug)]
 pub(crate) struct Rows {
@@ -303,7 +304,7 @@ pub(crate) struct Rows {
 
 #[pymethods]
 impl Rows {
-    /// The columns' names: keys of groups first.
+    /// The names of the columns, group keys first.
     #[getter]
     fn columns(&self) -> Vec<&str> {
         self.columns.iter().map(|column| column.name.as_str()).collect()
@@ -324,12 +325,12 @@ impl Rows {
         Ok(all)
     }
 
-    /// The rows as a pandas data frame. Needs pyarrow.
+    /// The rows as a pandas data frame. Requires pyarrow.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         to_pandas(slf.as_any())
     }
 
-    /// The rows as a stream of Arrow's C interface.
+    /// The rows as an Arrow C stream.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

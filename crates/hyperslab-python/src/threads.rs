@@ -1,4 +1,4 @@
-//! Thread pools, by size. `hyperslab._threads` tells how many threads are wanted in the current context.
+//! Thread pools by size. `hyperslab._threads` determines the number of threads for the current context.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -72,7 +72,7 @@ pub(crate) fn after_fork(py: Python<'_>) -> PyResult<Option<Arc<rayon::ThreadPoo
     pool_of(py, wanted_count(py, None)?.max(1)).map(Some)
 }
 
-/// Like [`after_fork`], for work that waits for its caller and would block a shared pool meanwhile.
+/// Like [`after_fork`], for work that blocks on its caller and must not occupy a shared pool.
 pub(crate) fn own_after_fork(py: Python<'_>) -> PyResult<Option<rayon::ThreadPool>> {
     if !FORKED.load(Ordering::Relaxed) {
         return Ok(None);
@@ -87,7 +87,7 @@ pub(crate) fn _after_fork() {
     let mut pools = match POOLS.try_lock() {
         Ok(pools) => pools,
         Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        // Another thread of the parent was creating a pool. It is gone, and so is the lock's owner.
+        // Another thread of the parent was creating a pool during the fork. The lock's owner does not exist here.
         Err(std::sync::TryLockError::WouldBlock) => return,
     };
     // Not dropped: dropping a pool waits for its threads.

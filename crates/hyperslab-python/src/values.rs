@@ -9,13 +9,14 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use crate::dtype::to_numpy;
 use crate::memory::{self, Cells};
 
-/// Values as a NumPy array; a single value as a scalar when `scalar` is set.
+/// Values as a NumPy array, or a single value as a scalar if `scalar` is set.
 pub(crate) fn to_python<'py>(py: Python<'py>, values: Values, scalar: bool) -> PyResult<Bound<'py, PyAny>> {
     let Values { dtype, shape, elements } = values;
     let mask = elements.validity.clone();
     let array = match elements.data {
         Data::Fixed(bytes) => {
-            // Rare; most results never were `Bytes`. They may be those of a mapped file, which others can truncate.
+            // Rare: most results are not `Bytes`. They may belong to a mapped file, which others can truncate, so
+            // copy them.
             let cells = fresh(py, &bytes)?;
             memory::array(py, &to_numpy(py, &dtype)?, &shape, cells, scalar && mask.is_none())?
         }
@@ -47,7 +48,7 @@ fn fresh(py: Python<'_>, bytes: &[u8]) -> PyResult<Cells> {
     Ok(Cells::Fresh(buffer))
 }
 
-/// One element of a row of variable length: text, bytes, an array, a tuple; `None` when it is missing.
+/// One element of variable length: text, bytes, an array or a tuple; `None` if it is missing.
 fn element<'py>(
     py: Python<'py>,
     dtype: &DType,
@@ -93,7 +94,7 @@ fn element<'py>(
     }
 }
 
-/// JSON as Python's `json` module would read it.
+/// Converts JSON like Python's `json` module.
 pub(crate) fn from_json<'py>(py: Python<'py>, value: &serde_json::Value) -> PyResult<Bound<'py, PyAny>> {
     use serde_json::Value;
     Ok(match value {
@@ -123,7 +124,7 @@ pub(crate) fn from_json<'py>(py: Python<'py>, value: &serde_json::Value) -> PyRe
     })
 }
 
-/// Attributes as a mapping; one that cannot be read raises when it is asked for.
+/// Attributes as a mapping. An unreadable one raises on access.
 pub(crate) fn attributes<'py>(py: Python<'py>, attributes: &Attributes) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let class = CLASS.get_or_try_init(py, || {
@@ -141,7 +142,7 @@ pub(crate) fn attributes<'py>(py: Python<'py>, attributes: &Attributes) -> PyRes
     class.bind(py).call1((readable, unreadable))
 }
 
-/// Texts of fixed length are texts to whoever reads an attribute.
+/// Converts fixed-length text in attributes to strings.
 fn attribute_value<'py>(py: Python<'py>, values: &Values) -> PyResult<Bound<'py, PyAny>> {
     if let (DType::FixedBytes(size @ 1..), Some(bytes)) = (&values.dtype, values.elements.as_fixed()) {
         let texts: Option<Vec<&str>> = bytes

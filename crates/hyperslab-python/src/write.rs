@@ -1,4 +1,4 @@
-//! Writing: new stores, conversion.
+//! Writes new stores, converts and compares stores.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -19,17 +19,17 @@ use crate::key::Key;
 use crate::store::{StorageOptions, Store};
 use crate::{dtype, threads, values};
 
-/// A store in the making. Nothing is visible before `commit`.
+/// A store that is being written. Nothing is visible before `commit`.
 #[pyclass(frozen, module = "hyperslab._native")]
 #[derive(Debug)]
 pub(crate) struct Writer {
-    /// `None` once it was committed or dropped.
+    /// `None` after it was committed or dropped.
     sink: Mutex<Option<Box<dyn Sink>>>,
     targets: Mutex<Vec<Arc<RegionWriter>>>,
     path: String,
 }
 
-/// The format that is named, or that the extension means.
+/// The named format, or the one for the extension.
 pub(crate) fn format_of(py: Python<'_>, path: &std::path::Path, format: Option<&str>) -> PyResult<Format> {
     match format {
         Some(format) => format.parse().map_err(|error| raised(py, &error)),
@@ -82,7 +82,7 @@ impl Writer {
         })
     }
 
-    /// Makes a group.
+    /// Create a group.
     #[pyo3(signature = (path, attrs=None))]
     fn group(&self, py: Python<'_>, path: &str, attrs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let attributes = attributes_of(py, attrs)?;
@@ -90,7 +90,7 @@ impl Writer {
         self.with_sink(py, move |sink| sink.group(&path, &attributes))
     }
 
-    /// Makes an array, to be filled by assignment.
+    /// Create an array, to be filled by assignment.
     #[pyo3(signature = (path, *, shape, dtype, chunks=None, filters=None, dims=None, attrs=None, fill_value=None, maxshape=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn array(
@@ -137,7 +137,7 @@ impl Writer {
         Ok(ArrayWriter { target, dtype: numpy.unbind(), path, attrs: attrs.unbind() })
     }
 
-    /// Values behind the last ones of an array that is there already.
+    /// Append values to an existing array.
     fn extend(
         &self,
         py: Python<'_>,
@@ -154,14 +154,14 @@ impl Writer {
         })
     }
 
-    /// Gives a node attributes; those of the same names are replaced.
+    /// Set attributes of a node. Replaces those with the same names.
     fn attributes(&self, py: Python<'_>, path: &str, attrs: &Bound<'_, PyDict>) -> PyResult<()> {
         let attributes = attributes_of(py, Some(attrs))?;
         let path = hyperslab::driver::normal_path(path);
         self.with_sink(py, move |sink| sink.attributes(&path, &attributes))
     }
 
-    /// Makes everything visible at once.
+    /// Make everything visible at once.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         let targets = std::mem::take(&mut *self.targets.lock().unwrap_or_else(PoisonError::into_inner));
         threads::within(py, None, || {
@@ -175,13 +175,13 @@ impl Writer {
         })
     }
 
-    /// Leaves nothing behind.
+    /// Discard everything.
     fn abandon(&self) {
         self.sink().take();
     }
 }
 
-/// An array in the making: `w[10:20] = values`.
+/// An array that is being written: `w[10:20] = values`.
 #[pyclass(frozen, module = "hyperslab")]
 #[derive(Debug)]
 pub(crate) struct ArrayWriter {
@@ -199,7 +199,8 @@ impl ArrayWriter {
         pyo3::types::PyTuple::new(py, self.target.grid().shape())
     }
 
-    /// The shape of a chunk. Assignments of whole chunks are stored at once; parts wait for the rest of their chunk.
+    /// The shape of a chunk. Assignments of whole chunks are stored at once; parts wait until their chunk is
+    /// complete.
     #[getter]
     fn chunks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
         pyo3::types::PyTuple::new(py, self.target.grid().chunk_shape())
@@ -223,7 +224,7 @@ impl ArrayWriter {
         hyperslab::driver::product(self.target.grid().shape())
     }
 
-    /// The path in its store.
+    /// The path in the store.
     #[getter]
     fn path(&self) -> &str {
         &self.path
@@ -235,7 +236,7 @@ impl ArrayWriter {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// What people write beside the array; it can be changed until the store is finished.
+    /// The attributes of the array, which can be changed until the store is finished.
     #[getter]
     fn attrs(&self, py: Python<'_>) -> Py<PyAny> {
         self.attrs.clone_ref(py)
@@ -271,13 +272,13 @@ impl ArrayWriter {
             start: positions.axes.iter().map(|axis| axis.start).collect(),
             shape: positions.counts(),
         };
-        // Axes that an index dropped are one cell wide in the region.
+        // Axes that an index dropped have length one in the region.
         let held = Values { shape: region.shape.clone(), ..held };
         threads::within(py, None, || self.target.assign(&region, &held))
     }
 }
 
-/// Values as a NumPy array of a type; refused where one of them does not fit.
+/// Converts values to a NumPy array of a type. Fails if a value does not fit.
 fn fitted<'py>(
     py: Python<'py>,
     values: &Bound<'py, PyAny>,
@@ -286,7 +287,8 @@ fn fitted<'py>(
     py.import("hyperslab._casting")?.call_method1("fit", (values, dtype))
 }
 
-/// Filters as people write them: ``"shuffle,gzip:9"``, ``["shuffle", "gzip:9"]``, ``[{"name": "gzip", "level": 9}]``.
+/// Filters in short or long notation: ``"shuffle,gzip:9"``, ``["shuffle", "gzip:9"]``, ``[{"name": "gzip", "level":
+/// 9}]``.
 fn filters_of(filters: &Bound<'_, PyAny>) -> PyResult<Vec<Filter>> {
     let py = filters.py();
     let all = if filters.is_instance_of::<PyString>() || filters.is_instance_of::<PyDict>() {
@@ -322,7 +324,7 @@ fn to_json(py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<serde_json::Val
     serde_json::from_str(&text).map_err(|error| invalid(py, error.to_string()))
 }
 
-/// Attributes from a dictionary: texts, numbers and arrays typed as NumPy has them, all else as JSON.
+/// Attributes from a dictionary: text, numbers and arrays with NumPy's types, everything else as JSON.
 pub(crate) fn attributes_of(py: Python<'_>, attrs: Option<&Bound<'_, PyDict>>) -> PyResult<Attributes> {
     let mut attributes = Attributes::new();
     let Some(attrs) = attrs else { return Ok(attributes) };
@@ -343,7 +345,7 @@ pub(crate) fn attributes_of(py: Python<'_>, attrs: Option<&Bound<'_, PyDict>>) -
     Ok(attributes)
 }
 
-/// Converts a store to another format; says what became of everything.
+/// Converts a store to another format. Returns a report.
 #[pyfunction]
 #[pyo3(signature = (source, target, *, format=None, node=None, chunks=None, shards=None, filters=None, overwrite=false, strict=false, append=false, dimensions=None, duplicates=None, order=None, storage_options=None, anonymous=false))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -400,7 +402,7 @@ pub(crate) fn convert<'py>(
     values::from_json(py, &report)
 }
 
-/// What differs between two stores.
+/// The differences between two stores.
 #[pyfunction]
 #[pyo3(signature = (a, b, *, rtol=0.0, atol=0.0, attributes=true))]
 pub(crate) fn diff<'py>(

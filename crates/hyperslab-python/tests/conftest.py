@@ -1,4 +1,4 @@
-"""What the tests share."""
+"""Shared fixtures."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def path(tmp_path: Path) -> str:
 
 @pytest.fixture
 def store(path: str) -> hyperslab.Store:
-    """The same, open."""
+    """The same file, open."""
     return hyperslab.open(path)
 
 
 @pytest.fixture(params=WRITERS, ids=[writer.__name__.removeprefix("write_") for writer in WRITERS])
 def stored(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
-    """A file of one format, and the node of the field in it."""
+    """A file of one format, and the node of the test array in it."""
     path, node = request.param(tmp_path)
     return path, node
 
 
 @pytest.fixture
 def array(stored: tuple[Path, str]) -> hyperslab.Array:
-    """The field, in every format."""
+    """The test array, in every format."""
     path, node = stored
     opened: hyperslab.Array = hyperslab.open(path)[node]
     return opened

@@ -14,7 +14,7 @@ SHAPE, CHUNKS = (20, 17, 9), (8, 5, 9)
 
 
 def field() -> np.ndarray[Any, Any]:
-    """A field whose every value is its own; none is zero, which xarray takes for missing in Zarr v2."""
+    """An array of distinct values. None is zero, because xarray treats zero as missing in Zarr v2."""
     return np.arange(1, np.prod(SHAPE) + 1, dtype="float32").reshape(SHAPE)
 
 

@@ -1,4 +1,4 @@
-"""Servers for tests, on this machine only: a web server with byte ranges, and S3 as moto speaks it."""
+"""Servers for tests, on the local machine only: a web server with byte ranges, and moto for S3."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 
 class WebServer:
-    """The files of a folder. It runs in this process, so that whoever waits for it with the GIL held waits forever."""
+    """Serves the files of a folder. It runs in this process, so waiting for it with the GIL held is a deadlock."""
 
     def __init__(self, folder: Path, secret: str | None = None) -> None:
         self.folder = folder
@@ -86,13 +86,13 @@ def _handler(server: WebServer, secret: str | None) -> type[BaseHTTPRequestHandl
     return Handler
 
 
-#: Keys that mean nothing, for a server that takes any.
+#: Dummy keys, for a server that accepts any.
 KEYS = {"key": "test-key", "secret": "test-secret-7d1f"}
 
 
 @contextlib.contextmanager
 def bucket_server() -> Iterator[str]:
-    """moto with an empty bucket called ``bucket``; its endpoint."""
+    """moto with an empty bucket ``bucket``. Yields its endpoint."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

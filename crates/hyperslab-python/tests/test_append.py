@@ -1,4 +1,4 @@
-"""Appending: to what we wrote and to what the formats' own libraries wrote, read by both."""
+"""Appending to stores written by Hyperslab and by the formats' own libraries, read by both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAXSHAPE = (None, *SHAPE[1:])
 
 
 def read_by_peer(path: Path, name: str) -> np.ndarray[Any, Any] | None:
-    """The array as the format's own library reads it."""
+    """The array, read by the format's own library."""
     if path.suffix == ".h5":
         import h5py
 
@@ -46,7 +46,7 @@ def check(path: Path, expected: np.ndarray[Any, Any], name: str = "t") -> None:
 
 @pytest.mark.parametrize("filters", [[], ["gzip"]])
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_arrays_become_longer(tmp_path: Path, ending: str, filters: list[str]) -> None:
+def test_arrays_grow(tmp_path: Path, ending: str, filters: list[str]) -> None:
     path, data = tmp_path / f"t.{ending}", field()
     if ending == "tet" and filters:
         filters = ["zstd"]
@@ -131,7 +131,7 @@ def test_a_file_of_h5py(tmp_path: Path, libver: str) -> None:
     with h5py.File(path, "r+") as file:
         assert file["words"].asstr()[...].tolist() == ["a", "bb", "", "ccc", "d"]
         assert file["t"].attrs["units"] == "kelvin, since then"
-        # And libhdf5 goes on from there.
+        # libhdf5 can continue from there.
         file["raw"].resize(40, axis=0)
         file["raw"][27:] = data[:13]
     check(path, np.concatenate([longer, data[:13]]), "raw")
@@ -191,7 +191,7 @@ def test_an_array_of_tiledb(tmp_path: Path) -> None:
         more.extend("/t", data[:7], axis="z")
         more.extend("/n", data[:7].astype("int64"), axis="z")
         more.update_attrs("/t", {"units": "K"})
-        with pytest.raises(hyperslab.UnsupportedError, match="making /new"):
+        with pytest.raises(hyperslab.UnsupportedError, match="creating /new"):
             more.create_array("/new", data)
     assert np.array_equal(hyperslab.open(path)["/t"][...], longer)
     assert np.array_equal(hyperslab.open(path)["/n"][...], longer.astype("int64"))
@@ -200,7 +200,7 @@ def test_an_array_of_tiledb(tmp_path: Path) -> None:
         found = array[0:27]
         assert np.array_equal(found["t"], longer)
         assert np.array_equal(found["n"], longer.astype("int64"))
-    # One attribute alone makes no fragment, and the domain has an end.
+    # Fails with only one of the attributes, and beyond the end of the domain.
     with pytest.raises(hyperslab.InvalidError, match="missing"), hyperslab.append(path) as more:
         more.extend("/t", data[:7])
     with hyperslab.append(path) as more, pytest.raises(hyperslab.InvalidError, match='"z" is full'):

@@ -1,4 +1,4 @@
-"""Two worker processes read and reduce an array larger than their memory; the result is written in aligned regions."""
+"""Two worker processes read and reduce an array that exceeds their memory, and write the result in aligned regions."""
 
 from __future__ import annotations
 

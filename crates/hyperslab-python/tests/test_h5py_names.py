@@ -1,4 +1,5 @@
-"""h5py's names on our objects: each snippet runs with h5py and with us, and both files read the same by both."""
+"""h5py's names: each snippet runs with h5py and with Hyperslab, and both libraries read the same content from both
+files."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ SNIPPETS = [groups_and_datasets, filled_by_assignment, grown]
 
 
 def seen(node: Any) -> Any:
-    """What a file holds, whoever reads it."""
+    """The content of a file, read by either library."""
     found: dict[str, Any] = {}
 
     def visit(name: str, node: Any) -> None:
@@ -105,7 +106,7 @@ def test_a_snippet_runs_on_both(tmp_path: Path, snippet: Callable[[Any, Path], N
 
 
 @pytest.mark.parametrize("ending", ["h5", "zarr", "tet", "tiledb"])
-def test_late_attributes_are_in_every_format(tmp_path: Path, ending: str) -> None:
+def test_late_attributes_in_every_format(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"x.{ending}"
     with hyperslab.File(path, "w") as file:
         d = file.create_dataset("d", data=DATA, chunks=(5, 12), attrs={"first": 1})
@@ -128,7 +129,7 @@ def test_late_attributes_are_in_every_format(tmp_path: Path, ending: str) -> Non
         assert (group["d"].attrs["units"], group.attrs["title"]) == ("K", "root")
 
 
-def test_views_of_arrays(tmp_path: Path) -> None:
+def test_array_views(tmp_path: Path) -> None:
     path = tmp_path / "x.h5"
     rows = np.array([(1, 2.5, b"ab"), (3, 4.5, b"c")], dtype=[("a", "i4"), ("b", "f8"), ("c", "S2")])
     with h5py.File(path, "w") as file:
@@ -155,7 +156,7 @@ def test_views_of_arrays(tmp_path: Path) -> None:
             ours["d"].asstr()
 
 
-def test_visits_name_the_same(tmp_path: Path) -> None:
+def test_visits_match_h5py(tmp_path: Path) -> None:
     path = tmp_path / "x.h5"
     groups_and_datasets(h5py, path)
     with h5py.File(path) as theirs, hyperslab.File(path) as ours:
@@ -172,7 +173,7 @@ def test_visits_name_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("filters", ["shuffle,gzip:9", ["shuffle", "gzip:9"], [{"name": "shuffle"}, {"name": "gzip", "level": 9}]])
-def test_filters_are_given_as_people_write_them(tmp_path: Path, filters: Any) -> None:
+def test_filter_notations(tmp_path: Path, filters: Any) -> None:
     path = tmp_path / "x.h5"
     with hyperslab.create(path) as new:
         new.create_array("t", DATA, chunks=(5, 12), filters=filters)
@@ -185,7 +186,7 @@ def test_filters_are_given_as_people_write_them(tmp_path: Path, filters: Any) ->
     assert hyperslab.open(target)["t"].filters == [{"name": "zstd", "level": 5}]
 
 
-def test_what_cannot_be_is_named(tmp_path: Path) -> None:
+def test_error_messages(tmp_path: Path) -> None:
     path = tmp_path / "x.h5"
     grown(hyperslab, path)
     with hyperslab.File(path, "r+") as file:
@@ -218,8 +219,8 @@ def test_what_cannot_be_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["h5", "zarr", "tet"])
 @pytest.mark.parametrize("filters", ["none", "gzip:4"])
 @pytest.mark.parametrize("blocks", ["one block", "a block each"])
-def test_samples_one_at_a_time_do_not_blow_up_the_store(tmp_path: Path, ending: str, filters: str, blocks: str) -> None:
-    """What is stored stays within 1.2 times of what the data take in one go."""
+def test_appending_single_samples_stays_compact(tmp_path: Path, ending: str, filters: str, blocks: str) -> None:
+    """The stored size stays within 1.2 times the size of the data written at once."""
     if ending == "tet" and filters != "none":
         filters = "zstd:3"
     if ending in ("h5", "tet") and blocks == "a block each":

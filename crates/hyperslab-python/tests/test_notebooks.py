@@ -1,4 +1,4 @@
-"""What notebooks show: HTML that is whole and safe, pictures, a notebook that runs."""
+"""Notebook output: complete and safe HTML, pictures, and a notebook that runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVIL = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">&amp;"
 
 
 class Page(HTMLParser):
-    """Checks that tags are closed in order, and gathers them."""
+    """Checks that tags are closed in order, and collects them."""
 
     VOID = {"img", "br", "input", "path", "rect"}
 
@@ -62,7 +62,7 @@ def page(thing: Any) -> Page:
 
 @pytest.fixture
 def evil(tmp_path: Path) -> hyperslab.Store:
-    """A store whose every name and text is HTML."""
+    """A store in which every name and text is HTML."""
     path = tmp_path / "evil.h5"
     with hyperslab.File(path, "w") as file:
         file.attrs[EVIL.replace("/", "")] = EVIL
@@ -95,7 +95,7 @@ def test_every_format_shows_shape_type_chunks_and_attributes(stored: tuple[Path,
     assert path.name in repr(store)
 
 
-def test_trees_are_those_of_the_command(tmp_path: Path) -> None:
+def test_trees_match_the_command(tmp_path: Path) -> None:
     with hyperslab.create(tmp_path / "x.zarr") as new:
         new.create_array("/climate/t", field(), chunks=CHUNKS, dims=("z", "y", "x"), filters="gzip:4")
         new.create_array("/climate/lat", np.arange(17.0), dims=("y",))
@@ -141,7 +141,7 @@ def test_tables_and_rows(tmp_path: Path) -> None:
 
 
 def points(path: Path) -> hyperslab.Geometry:
-    """The sample of a Zarr Vectors store, converted from a table of points."""
+    """The sample Zarr Vectors store, converted from a table of points."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -163,12 +163,12 @@ def test_pictures_of_chunks_are_svg(rank: int) -> None:
         root = ElementTree.fromstring("<svg" + part.split("</svg>")[0] + "</svg>")
         width, height = float(root.get("width", 0)), float(root.get("height", 0))
         assert 20 < width < 420 and 20 < height < 300
-    # Five chunks of a bar are six lines across, and the two along it.
+    # A bar of five chunks has six lines across and two along it.
     if rank == 1:
         assert drawn.count("<path") == 2 + 3
 
 
-def test_an_enormous_grid_is_drawn_with_few_lines() -> None:
+def test_an_enormous_grid_has_few_lines() -> None:
     drawn = chunks_svg((10**9, 10**9, 3), (1, 1, 1), (None, None, None))
     assert drawn.count("<path") < 400
     assert chunks_svg((), (), ()) == ""
@@ -199,7 +199,7 @@ def test_plots_have_axes_labels_and_gaps(tmp_path: Path) -> None:
     line = t.plot(1, 2).lines[0]
     assert np.array_equal(line.get_ydata(), values[1, 2]) and np.array_equal(line.get_xdata(), np.arange(6.0) * 10)
     assert t.plot("lat=0", "time=1").lines
-    # The title names the slice as `tet plot` does, also where nobody chose it.
+    # The title names the slice as in `tet plot`, even if it was chosen by default.
     assert t.plot().get_title() == "time = 0"
     assert t.plot(1, 2).get_title() == "time = 1, lat = 0"
     assert t.plot("lat=0", "time=1").get_title() == "time=1, lat=0"
@@ -207,7 +207,7 @@ def test_plots_have_axes_labels_and_gaps(tmp_path: Path) -> None:
         t.plot(0, 0, 0)
 
 
-def test_plots_tell_dates_and_magnitudes(tmp_path: Path) -> None:
+def test_plots_show_dates_and_magnitudes(tmp_path: Path) -> None:
     import matplotlib
 
     matplotlib.use("agg")
@@ -236,7 +236,7 @@ def test_plot_without_matplotlib_says_what_to_install(tmp_path: Path) -> None:
     assert "pip install matplotlib" in done.stdout
 
 
-def test_the_version_is_that_of_the_package() -> None:
+def test_the_version_matches_the_package() -> None:
     from importlib.metadata import version
 
     assert hyperslab.__version__ == version("hyperslab")
@@ -252,5 +252,5 @@ def test_the_notebook_of_the_documentation_runs(tmp_path: Path) -> None:
     kinds = [set(output.get("data", {})) for cell in done.cells if cell.cell_type == "code" for output in cell.outputs]
     assert sum("text/html" in kind for kind in kinds) >= 3
     assert sum("image/png" in kind for kind in kinds) >= 2
-    # What is committed has no outputs: they would be old, and differ at every run.
+    # Committed notebooks have no outputs, which would be outdated and differ between runs.
     assert all(not cell.get("outputs") for cell in nbformat.read(source, as_version=4).cells if cell.cell_type == "code")

@@ -1,4 +1,4 @@
-"""The package itself: stubs, docstrings, how long it takes to import."""
+"""The package itself: stubs, docstrings, import time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import hyperslab
 
 
-def test_stubs_say_what_the_module_has(tmp_path: Path) -> None:
+def test_stubs_match_the_module(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     command = [sys.executable, "-m", "mypy.stubtest", "hyperslab._native", "--ignore-disjoint-bases"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -30,7 +30,7 @@ def test_docstrings_run(request: pytest.FixtureRequest, module: str) -> None:
     names = {"getfixture": request.getfixturevalue}
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     for test in doctest.DocTestFinder().find(loaded, extraglobs=names):
-        # Libraries that other tests import may have chosen another way of showing scalars.
+        # Other tests may have imported libraries that change how scalars are printed.
         with np.printoptions(legacy=False):
             assert runner.run(test).failed == 0, test.name
 
@@ -40,7 +40,7 @@ def test_everything_public_is_documented() -> None:
         assert getattr(hyperslab, name).__doc__, name
 
 
-def test_import_brings_no_heavy_modules() -> None:
+def test_import_loads_no_heavy_modules() -> None:
     script = "import sys, numpy; before = set(sys.modules); import hyperslab; print(' '.join(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     brought = {name.split(".")[0] for name in done.stdout.split()}

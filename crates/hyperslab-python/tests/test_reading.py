@@ -1,4 +1,4 @@
-"""Reading: every kind of brackets, every format, compared with NumPy."""
+"""Reading: every kind of index, in every format, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BASIC: list[Any] = [
 
 
 @pytest.mark.parametrize("key", BASIC, ids=repr)
-def test_basic_indexing_is_numpy_s(array: hyperslab.Array, key: Any) -> None:
+def test_basic_indexing_matches_numpy(array: hyperslab.Array, key: Any) -> None:
     expected, found = field()[key], array[key]
     assert np.shape(found) == np.shape(expected)
     assert np.array_equal(found, expected)
@@ -59,7 +59,7 @@ LISTS: list[Any] = [
 
 
 @pytest.mark.parametrize("key", LISTS, ids=lambda key: repr(key)[:40])
-def test_one_list_is_numpy_s(array: hyperslab.Array, key: Any) -> None:
+def test_one_list_matches_numpy(array: hyperslab.Array, key: Any) -> None:
     key = tuple(np.asarray(part, dtype=int) if isinstance(part, list) and not part else part for part in key) if isinstance(key, tuple) else key
     whole = field()
     expected = whole[np.array([], int)] if isinstance(key, list) and not key else whole[key]
@@ -86,14 +86,14 @@ def test_points_are_picked_one_by_one(array: hyperslab.Array) -> None:
 
 
 @pytest.mark.parametrize("key", [20, -21, (0, 0, 0, 0), (..., ...), [20], 1.5, "x", True, ([True, False],)], ids=repr)
-def test_brackets_that_cannot_be(array: hyperslab.Array, key: Any) -> None:
+def test_invalid_indices(array: hyperslab.Array, key: Any) -> None:
     with pytest.raises(IndexError) as raised:
         array[key]
     assert isinstance(raised.value, hyperslab.HyperslabError)
     assert raised.value.kind == "invalid"
 
 
-def test_what_an_array_is(array: hyperslab.Array) -> None:
+def test_array_properties(array: hyperslab.Array) -> None:
     assert array.shape == SHAPE
     assert array.dtype == np.dtype("float32")
     assert (array.ndim, array.size, array.nbytes) == (3, np.prod(SHAPE), np.prod(SHAPE) * 4)
@@ -112,7 +112,7 @@ def test_attributes(tmp_path: Path) -> None:
         assert hyperslab.open(path)[node].attrs["units"] == "K", path
 
 
-def test_numpy_takes_an_array(array: hyperslab.Array) -> None:
+def test_numpy_accepts_an_array(array: hyperslab.Array) -> None:
     assert np.array_equal(np.asarray(array), field())
     assert np.asarray(array, "float64").dtype == "float64"
     copy = np.array(array)
@@ -130,12 +130,12 @@ def test_raw_contiguous_bytes_are_a_view_on_request(tmp_path: Path) -> None:
     assert np.shares_memory(view, array[4])
     del array
     assert np.array_equal(view, field()[3:5])
-    # What is gathered is the caller's own.
+    # Gathered values are a writable copy.
     assert hyperslab.open_array(tmp_path / "x.npy", views=True)[:, 1].flags.writeable
 
 
-def cut_short(tmp_path: Path, **options: Any) -> tuple[Path, hyperslab.Array]:
-    """An array whose file loses all but its first page after it was opened."""
+def truncated_array(tmp_path: Path, **options: Any) -> tuple[Path, hyperslab.Array]:
+    """An array whose file is truncated to its first page after opening."""
     path = tmp_path / "x.npy"
     np.save(path, np.ones(1 << 18))
     array = hyperslab.open_array(path, **options)
@@ -147,11 +147,11 @@ def cut_short(tmp_path: Path, **options: Any) -> tuple[Path, hyperslab.Array]:
 @pytest.mark.skipif(sys.platform == "win32", reason="a mapped file cannot be truncated")
 @pytest.mark.parametrize("mapped", [True, False])
 def test_a_truncated_file_is_an_exception(tmp_path: Path, mapped: bool) -> None:
-    path, array = cut_short(tmp_path, mapped=mapped)
+    path, array = truncated_array(tmp_path, mapped=mapped)
     for read in (lambda: array[...], lambda: array[::7], lambda: array.sum(), lambda: array[[5, 100_000]]):
         with pytest.raises((OSError, hyperslab.CorruptError)):
             read()
-    # The interpreter goes on, and so do other files.
+    # The interpreter continues, and other files remain readable.
     np.save(path.with_name("y.npy"), field())
     assert np.array_equal(hyperslab.open_array(path.with_name("y.npy"))[...], field())
 
@@ -180,7 +180,7 @@ print(view.sum())
     assert "truncated" in done.stderr
 
 
-def test_unaligned_views_say_so(tmp_path: Path) -> None:
+def test_unaligned_views_are_flagged(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "x.h5", "w", userblock_size=512) as file:
         file["odd"] = np.arange(3, dtype="u1")
@@ -238,7 +238,7 @@ def test_reads_from_many_threads(array: hyperslab.Array) -> None:
 
 
 def test_the_gil_is_free_while_reading(tmp_path: Path) -> None:
-    """A thread that counts goes on counting while another reads."""
+    """A counting thread continues while another thread reads."""
     with hyperslab.create(tmp_path / "big.tet") as new:
         new.create_array("/x", np.zeros((512, 512, 64), "float32"), chunks=(64, 64, 64), filters=["zstd"])
     array = hyperslab.open_array(tmp_path / "big.tet")
@@ -252,7 +252,7 @@ def test_the_gil_is_free_while_reading(tmp_path: Path) -> None:
     counter.start()
     try:
         before, interval = counted[0], sys.getswitchinterval()
-        sys.setswitchinterval(100)  # nobody is made to give the GIL up: only whoever lets go of it does
+        sys.setswitchinterval(100)  # threads never have to give up the GIL, so only a voluntary release lets the other one run
         try:
             with hyperslab.threads(1):
                 array[...]
@@ -264,7 +264,7 @@ def test_the_gil_is_free_while_reading(tmp_path: Path) -> None:
         counter.join()
 
 
-def test_threads_say_how_many(array: hyperslab.Array, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_sets_the_number_of_threads(array: hyperslab.Array, monkeypatch: pytest.MonkeyPatch) -> None:
     from hyperslab._threads import current
 
     for count in (1, 2, 5):
@@ -306,7 +306,7 @@ def test_stores_and_groups_are_mappings(stored: tuple[Path, str]) -> None:
     assert np.array_equal(array[1], field()[1]), "arrays outlive their store"
 
 
-def test_files_that_are_not_there(tmp_path: Path) -> None:
+def test_missing_files(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as raised:
         hyperslab.open(tmp_path / "nothing.h5")
     assert isinstance(raised.value, hyperslab.HyperslabError) and raised.value.kind == "io"
@@ -322,7 +322,7 @@ def test_errors_survive_pickling(tmp_path: Path) -> None:
     assert (type(back), str(back), back.details) == (type(raised.value), str(raised.value), raised.value.details)
 
 
-def test_damage_names_its_place(tmp_path: Path) -> None:
+def test_corruption_errors_name_the_place(tmp_path: Path) -> None:
     import fields
 
     path, node = fields.write_tet(tmp_path)
@@ -338,7 +338,7 @@ def test_damage_names_its_place(tmp_path: Path) -> None:
 
 
 def test_a_forked_child_reads(tmp_path: Path) -> None:
-    """Threads do not come along into a child process; reading there must not wait for them."""
+    """A forked child has no threads, so reading there must not wait for them."""
     with hyperslab.create(tmp_path / "x.tet") as new:
         new.create_array("/x", np.ones((64, 64), "f8"), chunks=(8, 8), filters=["zstd"])
     script = f"""
@@ -354,8 +354,8 @@ with hyperslab.threads(2):
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
-def test_a_forked_child_asks_for_objects(tmp_path: Path) -> None:
-    """Nor does the thread that decodes the index of a geometry's objects ahead."""
+def test_a_forked_child_queries_objects(tmp_path: Path) -> None:
+    """The same for the thread that decodes a geometry's object index ahead."""
     count, objects = 400_000, 2000
     places = np.random.default_rng(3).uniform(0, 900, (count, 3)).astype("f4")
     np.savez(tmp_path / "points.npz", vertices=places, object_id=np.arange(count) * 7919 % objects)
@@ -426,7 +426,7 @@ def test_labels_select_as_in_xarray(tmp_path: Path) -> None:
         a.sel(lat=33)
 
 
-def test_memory_time_and_key_are_options_of_opening(tmp_path: Path) -> None:
+def test_open_takes_memory_time_and_key(tmp_path: Path) -> None:
     tiledb = pytest.importorskip("tiledb")
     path = tmp_path / "a.npy"
     np.save(path, np.zeros((1000, 100)))

@@ -36,7 +36,7 @@ def test_chunks_stay_where_they_are(tmp_path: Path) -> None:
     assert all(isinstance(row, list) and row[0] == str(tmp_path / "x.tet") for row in rows)
 
 
-def test_what_cannot_be_referenced_is_refused_by_name(tmp_path: Path) -> None:
+def test_unsupported_references_name_the_array(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.create_dataset("lzf", data=np.arange(10000.0) // 50, chunks=(1000,), compression="lzf")
@@ -51,7 +51,7 @@ def test_what_cannot_be_referenced_is_refused_by_name(tmp_path: Path) -> None:
         hyperslab.references(tmp_path / "x.h5", inline_limit=1000)
 
 
-def test_virtualizarr_takes_our_parser(tmp_path: Path) -> None:
+def test_virtualizarr_accepts_the_parser(tmp_path: Path) -> None:
     pytest.importorskip("virtualizarr")
     import xarray as xr
     from obspec_utils.registry import ObjectStoreRegistry

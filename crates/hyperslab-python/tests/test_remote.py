@@ -35,13 +35,13 @@ def endpoint() -> Iterator[str]:
 
 @pytest.fixture
 def options(endpoint: str) -> dict[str, Any]:
-    """How the bucket is reached, as users of s3fs write it."""
+    """The options for the bucket, in the notation of s3fs."""
     return {**KEYS, "client_kwargs": {"endpoint_url": endpoint, "region_name": "us-east-1"}}
 
 
 @pytest.fixture(autouse=True)
 def no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No test finds credentials of the machine, or looks for them elsewhere."""
+    """Prevents tests from finding real credentials or looking for them."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -57,7 +57,7 @@ def field(folder: Path, name: str = "field.h5") -> np.ndarray:
 
 
 @pytest.mark.parametrize("write", WRITERS, ids=[write.__name__.removeprefix("write_") for write in WRITERS])
-def test_a_web_server_gives_what_the_disk_gives(server: WebServer, tmp_path: Path, write: Any) -> None:
+def test_a_web_server_matches_the_disk(server: WebServer, tmp_path: Path, write: Any) -> None:
     path, node = write(tmp_path)
     url = server.url(path.relative_to(tmp_path).as_posix())
     if hyperslab.open(path).format == "tiledb":
@@ -110,7 +110,7 @@ def test_xarray_opens_urls(options: dict[str, Any], server: WebServer, tmp_path:
     xr.testing.assert_equal(tree.to_dataset(), dataset)
 
 
-def test_stores_of_obstore_are_taken_as_they_are(options: dict[str, Any], server: WebServer, tmp_path: Path) -> None:
+def test_obstore_stores_are_accepted(options: dict[str, Any], server: WebServer, tmp_path: Path) -> None:
     from obstore.store import HTTPStore, LocalStore, MemoryStore, S3Store
 
     path, node = WRITERS[0](tmp_path)
@@ -145,7 +145,7 @@ def test_a_cache_on_disk_is_used_again(options: dict[str, Any], tmp_path: Path) 
         assert any(path.is_file() for path in cache.rglob("*"))
 
 
-def test_xarray_guesses_urls_by_their_ending() -> None:
+def test_xarray_guesses_urls_by_extension() -> None:
     engine = xr.backends.list_engines()["hyperslab"]
     for url in ("s3://b/x.nc", "https://h/x.tet?sig=1", "s3://b/x.tiledb/", "s3://b/X.H5", "https://h/x.zarr"):
         assert engine.guess_can_open(url), url
@@ -157,7 +157,7 @@ def strings(pickled: bytes) -> str:
     return "".join(str(argument) for _, argument, _ in pickletools.genops(pickled))
 
 
-def test_pickles_carry_what_was_said_and_no_more(
+def test_pickles_contain_only_given_options(
     options: dict[str, Any], endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = field(tmp_path)
@@ -197,7 +197,7 @@ def test_pickles_carry_options(server: WebServer, tmp_path: Path) -> None:
         assert given.items() <= each._native.options.items()
 
 
-def test_a_signed_url_keeps_its_signature_to_itself(tmp_path: Path) -> None:
+def test_signatures_of_urls_stay_secret(tmp_path: Path) -> None:
     values = field(tmp_path)
     server = WebServer(tmp_path, secret="sig=c0ffee")
     try:
@@ -216,8 +216,8 @@ def test_a_signed_url_keeps_its_signature_to_itself(tmp_path: Path) -> None:
         server.close()
 
 
-def test_an_object_that_was_replaced_is_opened_anew(server: WebServer, tmp_path: Path) -> None:
-    # More than is read ahead on opening.
+def test_a_replaced_object_is_reopened(server: WebServer, tmp_path: Path) -> None:
+    # Larger than the data read ahead on opening.
     noise = np.random.default_rng(1).random((64, 4096))
     with hyperslab.create(tmp_path / "noise.h5") as new:
         new.create_array("/t", noise, chunks=(1, 4096))
@@ -234,7 +234,7 @@ def test_an_object_that_was_replaced_is_opened_anew(server: WebServer, tmp_path:
     assert (xr.open_dataset(url, engine="hyperslab").t == 7).all()
 
 
-def test_what_cannot_be_is_named(options: dict[str, Any], server: WebServer, tmp_path: Path) -> None:
+def test_error_messages(options: dict[str, Any], server: WebServer, tmp_path: Path) -> None:
     field(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"none\.h5"):
         hyperslab.open(server.url("none.h5"))

@@ -49,7 +49,7 @@ def test_rows_are_selected_by_dimension(sparse: Path) -> None:
 
 @pytest.fixture
 def cells(tmp_path: Path) -> Path:
-    """Rows of a CSV file, as a sparse array."""
+    """Rows of a CSV file as a sparse array."""
     rows = "x,y,count,type,score\n1,1,60,NK,1.5\n2,1,70,B,2\n3,2,80,NK,\n4,2,10,NK,9\n"
     (tmp_path / "cells.csv").write_text(rows)
     report = hyperslab.convert(tmp_path / "cells.csv", tmp_path / "cells.tiledb", dimensions=["x", "y"])
@@ -93,7 +93,7 @@ def test_queries_of_queries_keep_the_earlier_conditions(cells: Path) -> None:
     assert len(table.select("x=1..2").select("x=3..4")) == 0
 
 
-def test_polars_and_duckdb_take_tables(cells: Path) -> None:
+def test_polars_and_duckdb_accept_tables(cells: Path) -> None:
     polars = pytest.importorskip("polars")
     duckdb = pytest.importorskip("duckdb")
     table = hyperslab.open(cells)["/"]

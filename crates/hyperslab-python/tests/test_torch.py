@@ -1,7 +1,7 @@
-"""Samples for PyTorch: by number and chunk by chunk, in workers by fork and spawn.
+"""Samples for PyTorch: by index and chunk by chunk, with forked and spawned workers.
 
-PyTorch's wheels for Linux hold half a gigabyte and need as much again of CUDA, so a stand-in with its protocol is always
-tested, and PyTorch itself where it is installed.
+PyTorch's wheels for Linux take half a gigabyte, and CUDA as much again. So the tests always use a stand-in with the same
+protocol, and also PyTorch itself if it is installed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def samples(tmp_path: Path) -> Path:
 
 
 def with_stand_in() -> dict[str, str]:
-    """The environment, in which ``import torch`` finds the stand-in first."""
+    """The environment in which ``import torch`` finds the stand-in first."""
     paths = [STANDIN, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 

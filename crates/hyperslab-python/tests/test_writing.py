@@ -1,4 +1,5 @@
-"""Writing: new stores from NumPy, assignment, conversion, comparison; read back by us and by the formats' own libraries."""
+"""Writing: new stores from NumPy, assignment, conversion and comparison, read back by Hyperslab and by the formats' own
+libraries."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def test_an_exception_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_stands_there_is_kept(tmp_path: Path) -> None:
+def test_existing_targets_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "x.tet"
     for overwrite in (False, True):
         with hyperslab.create(path, overwrite=overwrite) as new:
@@ -69,7 +70,7 @@ def test_what_stands_there_is_kept(tmp_path: Path) -> None:
         hyperslab.create(tmp_path / "x.what")
 
 
-def test_zarr_python_reads_ours(tmp_path: Path) -> None:
+def test_zarr_python_reads_new_stores(tmp_path: Path) -> None:
     import zarr
 
     path = tmp_path / "x.zarr"
@@ -102,7 +103,7 @@ def test_convert_and_diff(stored: tuple[Path, str], tmp_path: Path, ending: str)
     assert np.array_equal(found[...], field())
 
 
-def test_diff_tells_what_differs(tmp_path: Path) -> None:
+def test_diff_reports_differences(tmp_path: Path) -> None:
     for name, value in (("a", 0), ("b", 1)):
         with hyperslab.create(tmp_path / f"{name}.tet") as new:
             data = field()
@@ -118,7 +119,7 @@ def test_diff_tells_what_differs(tmp_path: Path) -> None:
     assert len(hyperslab.diff(tmp_path / "a.tet", tmp_path / "b.tet", atol=1.0)["differences"]) == 2
 
 
-def test_append_makes_arrays_longer_and_adds_new_ones(tmp_path: Path) -> None:
+def test_append_extends_and_adds_arrays(tmp_path: Path) -> None:
     path, data = tmp_path / "t.tet", field()
     with hyperslab.create(path) as new:
         new.create_array("/t", data, chunks=CHUNKS, dims=("z", "y", "x"))
@@ -154,7 +155,7 @@ def test_converts_to_rows_and_to_geometry(tmp_path: Path) -> None:
     assert sorted(rows) == sorted((*map(float, at), id) for at, id in zip(vertices, ids.tolist(), strict=True))
 
 
-def test_values_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+def test_values_that_do_not_fit_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "x.zarr"
     with hyperslab.create(path) as w:
         a = w.create_array("a", shape=(3,), dtype="u1")

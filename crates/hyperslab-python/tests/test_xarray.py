@@ -65,7 +65,7 @@ def test_datasets_are_pickled_as_paths(stored: tuple[Path, str]) -> None:
     assert np.array_equal(variable(pickle.loads(pickled)).values, field())
 
 
-def test_guesses_only_what_is_ours(stored: tuple[Path, str], tmp_path: Path) -> None:
+def test_guesses_only_own_formats(stored: tuple[Path, str], tmp_path: Path) -> None:
     from hyperslab.xarray import HyperslabEntrypoint
 
     path, _ = stored
@@ -79,7 +79,7 @@ def test_guesses_only_what_is_ours(stored: tuple[Path, str], tmp_path: Path) -> 
 
 
 def dataset() -> Any:
-    """What CF decoding and NetCDF conventions are about."""
+    """A dataset that uses CF decoding and NetCDF conventions."""
     times = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "datetime64[ns]")
     return xr.Dataset(
         {
@@ -106,13 +106,13 @@ def test_conventions_are_decoded(tmp_path: Path, kind: str) -> None:
 
 
 CLASSIC = ("NETCDF3_CLASSIC", "NETCDF3_64BIT", "NETCDF3_64BIT_DATA")
-#: Encodings that say how values are decoded, which all engines must tell alike.
+#: Encodings for decoding, which all engines must report alike.
 CF = ("_FillValue", "missing_value", "scale_factor", "add_offset", "units", "calendar", "dtype", "coordinates", "_Encoding")
 
 
 @pytest.mark.parametrize("kind", CLASSIC)
 @pytest.mark.parametrize("decode", [True, False])
-def test_netcdf_classic_is_what_other_engines_see(tmp_path: Path, kind: str, decode: bool) -> None:
+def test_netcdf_classic_matches_other_engines(tmp_path: Path, kind: str, decode: bool) -> None:
     netcdf4 = pytest.importorskip("netCDF4")
     path = tmp_path / "x.nc"
     written = dataset().assign_coords(area=("x", [1.0, 2.0]))

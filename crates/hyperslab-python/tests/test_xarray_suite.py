@@ -1,4 +1,4 @@
-"""xarray's own tests of backends: written by xarray's engines for NetCDF-4 and Zarr, read by ours."""
+"""xarray's own backend tests: written by xarray's engines for NetCDF-4 and Zarr, read by Hyperslab."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ backends = pytest.importorskip("xarray.tests.test_backends")
 
 
 class ReadByHyperslab(backends.CFEncodedBase):
-    """What a backend must read. Tests that write through the backend under test, or ask for its own encoding, do not apply."""
+    """The reading tests of the suite. Tests that write through the backend under test or check its encoding do not
+    apply."""
 
     @contextlib.contextmanager
     def open(self, path: Any, **options: Any) -> Any:
@@ -24,7 +25,7 @@ class ReadByHyperslab(backends.CFEncodedBase):
             yield dataset
 
 
-# A test that does not apply, and why.
+# Tests that do not apply, with the reasons.
 DO_NOT_APPLY = {
     "test_write_store": "writes through a store of the engine",
     "test_append_write": "appends",
@@ -43,7 +44,7 @@ DO_NOT_APPLY = {
     "test_load_async": "needs a plugin of pytest; test_xarray.py has a test of its own",
 }
 
-# What xarray's own tests of Zarr leave out too.
+# Tests that xarray's own Zarr tests also leave out.
 NOT_IN_ZARR = {
     "test_encoding_unlimited_dims": "Zarr has no unlimited dimensions",
     "test_encoding_kwarg_fixed_width_string": "texts are not stored by character in Zarr",
@@ -51,7 +52,7 @@ NOT_IN_ZARR = {
 
 
 def without(*lists: dict[str, str]) -> Any:
-    """A suite without the tests that do not apply."""
+    """Remove the tests that do not apply from a suite."""
 
     def leave_out(suite: type) -> type:
         for name in {name for each in lists for name in each}:
@@ -78,7 +79,7 @@ class TestZarr(ReadByHyperslab):
     def save(self, dataset: Any, path: Any, **options: Any) -> Any:
         return dataset.to_zarr(path, zarr_format=self.zarr_format, consolidated=False, **options)
 
-    # Attributes of Zarr are JSON: a scale of float32 comes back as float64, in xarray's own engine too.
+    # Zarr attributes are JSON: a float32 scale becomes float64, in xarray's own engine as well.
     @pytest.mark.parametrize("decoded_fn, encoded_fn", backends.MASK_AND_SCALE_DATA)
     @pytest.mark.parametrize("dtype", [np.dtype("float64")])
     def test_roundtrip_mask_and_scale(self, decoded_fn: Any, encoded_fn: Any, dtype: Any) -> None:

@@ -1,4 +1,5 @@
-"""What the tests of ``hyperslab.torch`` run, in a process that has PyTorch or its stand-in. ``python torch_script.py FILE CASE``."""
+"""Runs the cases of the ``hyperslab.torch`` tests in a process with PyTorch or its stand-in: ``python torch_script.py FILE
+CASE``."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ def labels() -> Any:
 
 
 def check_pairs(batches: list[Any], whole: bool = True) -> list[int]:
-    """Every sample once, each beside its label; the numbers in the order in which they came."""
+    """Check that every sample occurs once, beside its label. Returns the numbers in order."""
     order: list[int] = []
     for pictures, numbers in batches:
         pictures, numbers = np.asarray(pictures.numpy()), np.asarray(numbers.numpy())

@@ -1,7 +1,7 @@
 //! Azure Blob Storage.
 //!
 //! Credentials come from options, then from the environment (`AZURE_STORAGE_ACCOUNT_NAME`, `AZURE_STORAGE_ACCOUNT_KEY` …).
-//! The metadata service of a cloud machine is asked only when the option `ambient_credentials` says so.
+//! The metadata service of a cloud machine is only queried if the option `ambient_credentials` is set.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ const KNOWN: &[&str] = &[
     "proxy_url",
 ];
 
-/// The client of the container that a URL names.
+/// Builds the client for the container of a URL.
 pub(crate) fn build(url: &Url, options: &RemoteOptions, wire: &Wire) -> Result<Box<Build>> {
     let wire = wire.clone();
     let address = url.clone();
@@ -49,7 +49,7 @@ pub(crate) fn build(url: &Url, options: &RemoteOptions, wire: &Wire) -> Result<B
     };
     for (name, value) in std::env::vars() {
         if name.starts_with("AZURE_") {
-            // Many variables concern other tools.
+            // Many variables belong to other tools.
             let _ = set(&name, &value);
         }
     }

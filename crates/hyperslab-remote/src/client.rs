@@ -1,4 +1,4 @@
-//! Requests to one server or bucket: bounded in number and bytes, counted, and the same after a fork.
+//! Requests to one server or bucket: limits their number and bytes, counts them, and works after a fork.
 
 use std::fmt;
 use std::future::Future;
@@ -19,30 +19,30 @@ use crate::meter::{Meter, Traffic};
 use crate::runtime;
 use crate::wire::Wire;
 
-/// Requests in flight.
+/// The maximum number of requests in flight.
 const REQUESTS: usize = 64;
-/// Bytes in flight, in units of this many.
+/// The limit for bytes in flight is `UNITS` units of `UNIT` bytes.
 const UNIT: u64 = 64 << 10;
 const UNITS: u32 = 2048;
-/// An answer that was not what it announced is asked for again this often, unless the first tries took too long.
+/// A broken response is requested again up to `TRIES` times, unless the earlier attempts took longer than `TRY_TIME_LIMIT`.
 const TRIES: usize = 3;
-const TRYING: Duration = Duration::from_secs(20);
-/// The largest object that is read whole. Larger ones are read by ranges.
-const LARGEST_WHOLE: u64 = 4 << 30;
+const TRY_TIME_LIMIT: Duration = Duration::from_secs(20);
+/// The largest object to read whole. Larger ones are read by ranges.
+const MAX_WHOLE: u64 = 4 << 30;
 
-/// Makes the client library's store.
+/// Builds the client library's store.
 pub(crate) type Build = dyn Fn() -> Result<Arc<dyn ObjectStore>> + Send + Sync;
 
 /// A server or bucket.
 pub(crate) struct Client {
     build: Box<Build>,
-    /// The store and the process that it was made in: connections do not survive a fork.
+    /// The store and the process that created it: connections do not survive a fork.
     current: Mutex<Option<(u32, Arc<dyn ObjectStore>)>>,
     limits: Arc<Limits>,
     pub(crate) wire: Wire,
-    /// What a request costs here.
+    /// The measured cost of a request.
     pub(crate) cost: Arc<Cost>,
-    /// Can objects be listed?
+    /// Whether objects can be listed.
     pub(crate) lists: bool,
 }
 
@@ -58,23 +58,23 @@ impl fmt::Debug for Client {
     }
 }
 
-/// Some bytes of an object.
+/// A range of an object's bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Fetched {
     pub(crate) bytes: Bytes,
-    /// Where they start.
+    /// The offset of the bytes.
     pub(crate) start: u64,
     pub(crate) version: Version,
 }
 
-/// Which object it was.
+/// Identifies a version of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Version {
     pub(crate) size: u64,
     pub(crate) tag: Option<String>,
-    /// What Google calls a generation.
+    /// Google's generation number.
     pub(crate) generation: Option<String>,
-    /// Seconds since 1970 of its last change; zero where the server does not tell.
+    /// The modification time in seconds since 1970; zero if the server does not send it.
     pub(crate) modified: i64,
 }
 
@@ -88,7 +88,7 @@ impl Version {
         }
     }
 
-    /// Is this the same object, as far as one can tell?
+    /// Returns true if both are the same object, as far as their properties show.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let same = match (&self.tag, &other.tag) {
             (Some(tag), Some(other)) => tag == other,
@@ -98,18 +98,18 @@ impl Version {
         same && self.size == other.size
     }
 
-    /// The tag, where a server can compare it: weak ones never match.
+    /// The tag, if servers can compare it: weak tags never match.
     pub(crate) fn strong_tag(&self) -> Option<String> {
         self.tag.clone().filter(|tag| !tag.starts_with("W/"))
     }
 }
 
-/// One request for bytes.
+/// A request for bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Get {
     pub(crate) path: Path,
     pub(crate) range: Option<GetRange>,
-    /// The version that it must be, where one is known.
+    /// The expected version, if known.
     pub(crate) version: Option<Version>,
 }
 
@@ -126,7 +126,7 @@ impl Get {
         let bytes = match &self.range {
             Some(GetRange::Bounded(range)) => range.end.saturating_sub(range.start),
             Some(GetRange::Suffix(length)) => *length,
-            // Unknown: a chunk, most likely.
+            // The size is unknown. It is most likely a chunk.
             _ => 1 << 20,
         };
         u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(UNITS).clamp(1, UNITS)
@@ -146,19 +146,19 @@ impl Client {
             Some((owner, store)) if *owner == process => Ok(Arc::clone(store)),
             _ => {
                 let store = (self.build)()?;
-                // That of a parent process is never dropped: its connections are not ours to close.
+                // Never drop a parent process's store: its connections must not be closed here.
                 std::mem::forget(current.replace((process, Arc::clone(&store))));
                 Ok(store)
             }
         }
     }
 
-    /// What was requested so far.
+    /// The traffic so far.
     pub(crate) fn traffic(&self) -> Traffic {
         self.wire.meter.traffic()
     }
 
-    /// Runs one future per item at once and waits for all of them. The answers are in the order of the items.
+    /// Runs one future per item concurrently and waits for all of them. Results are in the order of the items.
     fn round<I, T, F>(&self, items: Vec<I>, each: impl Fn(Request, I) -> F) -> Result<Vec<Result<T, Failure>>>
     where
         T: Send + 'static,
@@ -179,37 +179,37 @@ impl Client {
         runtime::run_reads(futures_util::stream::iter(futures).buffered(REQUESTS).collect::<Vec<_>>())
     }
 
-    /// Gets all of these at once.
+    /// Sends all of these requests at once.
     pub(crate) fn get_all(&self, gets: Vec<Get>) -> Result<Vec<Result<Fetched, Failure>>> {
         self.round(gets, |request, get| async move { request.get(get).await })
     }
 
-    /// Sizes and versions of these objects, asked for at once.
+    /// Queries the sizes and versions of these objects at once.
     pub(crate) fn stat_all(&self, paths: Vec<Path>) -> Result<Vec<Result<Version, Failure>>> {
         self.round(paths, |request, path| async move { request.stat(path).await })
     }
 
-    /// What is directly under each of these prefixes: the names of prefixes, and of objects with their sizes.
+    /// Lists each of these prefixes: the names of sub-prefixes, and objects with their sizes.
     pub(crate) fn list_all(&self, prefixes: Vec<Path>) -> Result<Vec<Result<Listed, Failure>>> {
         self.round(prefixes, |request, prefix| async move { request.list(prefix).await })
     }
 
-    /// Every object under a prefix.
+    /// Lists all objects below a prefix.
     pub(crate) fn walk(&self, prefix: Path) -> Result<Result<Vec<(Path, u64)>, Failure>> {
         let mut answers =
             self.round(vec![prefix], |request, prefix| async move { request.walk(prefix).await })?;
-        answers.pop().ok_or_else(|| Error::invalid("a request ended without an answer"))
+        answers.pop().ok_or_else(|| Error::invalid("a request ended without a response"))
     }
 }
 
-/// What is directly under a prefix.
+/// The entries directly below a prefix.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Listed {
     pub(crate) prefixes: Vec<Path>,
     pub(crate) objects: Vec<(Path, u64)>,
 }
 
-/// What a request needs.
+/// The shared state that a request needs.
 struct Request {
     store: Arc<dyn ObjectStore>,
     limits: Arc<Limits>,
@@ -228,7 +228,7 @@ impl Request {
                 let start = (whole.bytes.len() as u64).saturating_sub(length);
                 Ok(Fetched { bytes: whole.bytes.slice(start as usize..), start, version: whole.version })
             }
-            // Some servers have no suffix ranges: the end is found first.
+            // Some servers do not support suffix ranges. Determine the object's size first.
             Err(Failure::Other(..)) if matches!(get.range, Some(GetRange::Suffix(_))) => {
                 let Some(GetRange::Suffix(length)) = get.range else { return Err(Failure::Missing) };
                 let size = self.head(&get.path).await?.size;
@@ -239,13 +239,13 @@ impl Request {
         }
     }
 
-    /// Sends a request, and again after an answer that was not what it announced.
+    /// Sends a request, and repeats it if the response was broken.
     async fn get_again(&self, get: &Get) -> Result<Fetched, Failure> {
         let started = Instant::now();
         let mut tries = 1;
         loop {
             match self.get_once(get).await {
-                Err(Failure::Broken(_)) if tries < TRIES && started.elapsed() < TRYING => tries += 1,
+                Err(Failure::Broken(_)) if tries < TRIES && started.elapsed() < TRY_TIME_LIMIT => tries += 1,
                 answer => return answer,
             }
         }
@@ -266,16 +266,16 @@ impl Request {
             return Err(Failure::Changed);
         }
         let length = range.end.saturating_sub(range.start);
-        if length > LARGEST_WHOLE {
+        if length > MAX_WHOLE {
             return Err(Failure::Other(
                 std::io::ErrorKind::FileTooLarge,
-                format!("an object of {length} bytes is not read whole"),
+                format!("an object of {length} bytes is too large to be read whole"),
             ));
         }
         let mut bytes = BytesMut::new();
         let mut body = answer.into_stream();
         let cut_short = |error: object_store::Error| match Failure::from(error) {
-            // The library has tried again where the object has a tag.
+            // The client library already retries if the object has a tag.
             Failure::Other(std::io::ErrorKind::Other, text) if version.tag.is_none() => Failure::Broken(text),
             Failure::Broken(text) if version.tag.is_some() => Failure::Other(std::io::ErrorKind::Other, text),
             failure => failure,
@@ -320,7 +320,7 @@ impl Request {
     }
 }
 
-/// Sends a request for a list, and again when the answer breaks off.
+/// Sends a listing request, and repeats it if the response is cut off.
 async fn again<T, F>(send: impl Fn() -> F) -> Result<T, Failure>
 where
     F: Future<Output = object_store::Result<T>>,
@@ -330,7 +330,7 @@ where
     loop {
         match send().await.map_err(Failure::from) {
             Err(Failure::Other(std::io::ErrorKind::Other, _) | Failure::Broken(_))
-                if tries < TRIES && started.elapsed() < TRYING =>
+                if tries < TRIES && started.elapsed() < TRY_TIME_LIMIT =>
             {
                 tries += 1;
             }

@@ -1,7 +1,7 @@
-//! A cache on disk: structures of objects, kept from one run to the next.
+//! The disk cache: structures of objects, kept between runs.
 //!
-//! An entry is one file: a header, then the bytes that were read. It is used only if the object still has the entity tag
-//! that it had when they were read, which takes one request. Objects without a strong tag are not cached.
+//! An entry is one file: a header, then the cached bytes. It is only used if the object still has the same entity
+//! tag, which takes one request to check. Objects without a strong tag are not cached.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -19,23 +19,23 @@ use crate::client::Version;
 
 /// The first bytes of an entry.
 const MAGIC: &[u8; 8] = b"HSCACHE1";
-/// Larger entries are not written.
-const LARGEST_ENTRY: u64 = 64 << 20;
-/// The bytes of all entries. The least recently used are removed beyond it.
-const MOST_BYTES: u64 = 1 << 30;
+/// The maximum size of an entry.
+const MAX_ENTRY_BYTES: u64 = 64 << 20;
+/// The maximum size of all entries. Beyond it, the least recently used are removed.
+const MAX_BYTES: u64 = 1 << 30;
 
-/// Bytes of an object, by their offsets.
+/// Bytes of an object, by offset.
 pub(crate) type Extents = BTreeMap<u64, Bytes>;
 
-/// The entries of the objects under one URL.
+/// The cache entries of the objects below one URL.
 #[derive(Debug)]
 pub(crate) struct DiskCache {
     /// The folder of all caches.
     root: PathBuf,
-    /// The folder of this one.
+    /// The folder of this cache.
     folder: PathBuf,
     url: String,
-    /// The names of the entries. Known in advance, so that looking for a chunk that is never cached costs nothing.
+    /// The names of the entries. Kept in memory, so that looking up a chunk, which is never cached, is free.
     names: Mutex<HashSet<String>>,
     changed: AtomicBool,
 }
@@ -60,7 +60,7 @@ impl DiskCache {
         let path = self.folder.join(name_of(key));
         let found = fs::read(&path).ok().and_then(|bytes| self.parse(bytes.into(), key, version));
         if found.is_some() {
-            // The time tells which entries are in use. A failure only makes this one look older.
+            // The modification time records the last use. If setting it fails, the entry only looks older.
             if let Ok(file) = fs::File::options().write(true).open(&path) {
                 let _ = file.set_modified(SystemTime::now());
             }
@@ -97,7 +97,9 @@ impl DiskCache {
     /// Writes an entry. A failure is ignored: the next run reads the object again.
     pub(crate) fn save(&self, key: &str, version: &Version, extents: &Extents) {
         let total: u64 = extents.values().map(|bytes| bytes.len() as u64).sum();
-        let Some(tag) = version.strong_tag().filter(|_| total > 0 && total <= LARGEST_ENTRY) else { return };
+        let Some(tag) = version.strong_tag().filter(|_| total > 0 && total <= MAX_ENTRY_BYTES) else {
+            return;
+        };
         let body: Vec<u8> = extents.values().flat_map(|bytes| bytes.iter().copied()).collect();
         let places: Vec<_> = extents.iter().map(|(start, bytes)| json!([start, bytes.len()])).collect();
         let header = json!({
@@ -112,7 +114,7 @@ impl DiskCache {
 
     fn write(&self, key: &str, header: &str, body: &[u8]) -> std::io::Result<()> {
         let mut folders = fs::DirBuilder::new();
-        // What was read from a bucket is as private as the bucket.
+        // Bytes from a bucket may be as private as the bucket.
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
         folders.recursive(true).create(&self.folder)?;
@@ -136,7 +138,7 @@ impl DiskCache {
 impl Drop for DiskCache {
     fn drop(&mut self) {
         if self.changed.load(Ordering::Relaxed) {
-            trim(&self.root, MOST_BYTES);
+            trim(&self.root, MAX_BYTES);
         }
     }
 }
@@ -173,12 +175,12 @@ fn is_entry(path: &Path) -> bool {
         && (name.len() == 16 || name.ends_with(".part"))
 }
 
-/// The name of an entry, or of the cache of a URL. Entries repeat URL and key, so two that share a name do no harm.
+/// The file name of an entry or of a URL's cache. Entries also store their URL and key, so collisions are harmless.
 fn name_of(text: &str) -> String {
     format!("{:016x}", checksum(text.as_bytes()))
 }
 
-/// A checksum against torn writes. If a later version computes another, old entries are read again from the server.
+/// A checksum that detects torn writes. If a later version changes the algorithm, old entries are simply read again.
 fn checksum(bytes: &[u8]) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     bytes.hash(&mut hasher);
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_for_one_version() {
+    fn entries_match_one_version() {
         let root = tempfile::tempdir().unwrap();
         let cache = DiskCache::new(root.path(), "s3://bucket");
         assert!(!cache.contains("x.h5"));
@@ -210,7 +212,7 @@ mod tests {
         // Another version replaces it.
         assert_eq!(cache.load("x.h5", &version("\"2\"")), None);
         assert_eq!(cache.load("x.h5", &version("\"1\"")), None);
-        // Without a strong tag there is nothing to compare.
+        // Without a strong tag, versions cannot be compared.
         cache.save("x.h5", &version("W/\"1\""), &some_extents());
         assert_eq!(cache.load("x.h5", &version("W/\"1\"")), None);
     }
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_entries_make_room() {
+    fn the_oldest_entries_are_removed() {
         let root = tempfile::tempdir().unwrap();
         let cache = DiskCache::new(root.path(), "s3://bucket");
         let foreign = root.path().join("letters");

@@ -1,19 +1,19 @@
-//! What the client library says, in our errors. Nothing secret is in them: queries and credentials of URLs are left out.
+//! Converts the client library's errors. Messages never contain secrets: queries and credentials of URLs are removed.
 
 use std::io::{self, ErrorKind};
 
 use hyperslab_core::Error;
 
-/// How a request failed.
+/// The reason why a request failed.
 #[derive(Debug, Clone)]
 pub(crate) enum Failure {
-    /// There is no such object.
+    /// The object does not exist.
     Missing,
-    /// The server sent the whole object where a part was asked for.
+    /// The server sent the whole object instead of the requested part.
     NoRanges,
-    /// The object is not the one that was read before.
+    /// The object differs from the version that was read before.
     Changed,
-    /// The answer was not what its head announced: worth another try.
+    /// The response did not match its header, so the request should be repeated.
     Broken(String),
     /// Anything else.
     Other(ErrorKind, String),
@@ -28,7 +28,7 @@ impl From<object_store::Error> for Failure {
             words.iter().any(|word| text.contains(word))
         };
         match &error {
-            // Whatever the status is: these are about more than one object.
+            // Checked first, regardless of the status: these concern more than one object.
             _ if says(&["NoSuchBucket", "ContainerNotFound"]) => {
                 Self::Other(ErrorKind::NotFound, format!("the bucket does not exist: {}", text()))
             }
@@ -45,11 +45,11 @@ impl From<object_store::Error> for Failure {
             E::Unauthenticated { .. } => {
                 Self::Other(ErrorKind::PermissionDenied, format!("credentials refused: {}", text()))
             }
-            // Said of a range, the only thing we ask for that servers may lack.
+            // Byte ranges are the only optional feature that is requested.
             E::NotSupported { .. } => Self::NoRanges,
-            // The library has no kind for these, only words.
+            // The library reports these only as text.
             _ if says(&["non-partial response"]) => Self::NoRanges,
-            // Nor for a listing that is refused.
+            // The same for listings that are denied.
             _ if says(&["status code: 401", "status code: 403"]) => {
                 Self::Other(ErrorKind::PermissionDenied, format!("access denied: {}", text()))
             }
@@ -60,10 +60,10 @@ impl From<object_store::Error> for Failure {
             ),
             _ if says(&["status code: 429", "status code: 503"]) => Self::Other(
                 ErrorKind::ResourceBusy,
-                format!("the server has too many requests to answer; try again later: {}", text()),
+                format!("the server is overloaded; try again later: {}", text()),
             ),
             _ if says(&["operation timed out"]) => Self::Other(ErrorKind::TimedOut, text()),
-            // A range of another length or place than was asked for.
+            // A range with another length or position than requested.
             _ if says(&["Requested", "CONTENT_RANGE", "Content-Range"]) => Self::Broken(text()),
             // An error response that breaks off, so that its status is lost.
             _ if says(&["error reading a body"]) => Self::Broken(text()),
@@ -73,17 +73,18 @@ impl From<object_store::Error> for Failure {
 }
 
 impl Failure {
-    /// Was access refused? A bucket that may not be listed says so of every object that it lacks.
+    /// Returns true if access was denied. A bucket without list permission also responds like this for objects that
+    /// do not exist.
     pub(crate) const fn is_denied(&self) -> bool {
         matches!(self, Self::Other(ErrorKind::PermissionDenied, _))
     }
 
-    /// Does the failure concern the object, whatever is asked of it? Then asking again would only repeat it.
+    /// Returns true if the failure concerns the object itself, so that repeating the request would fail again.
     pub(crate) const fn is_final(&self) -> bool {
         matches!(self, Self::Other(kind, _) if !matches!(kind, ErrorKind::UnexpectedEof | ErrorKind::Interrupted))
     }
 
-    /// Did the server say no, so that nothing has changed?
+    /// Returns true if the server rejected the request, so that nothing has changed.
     pub(crate) const fn is_refusal(&self) -> bool {
         match self {
             Self::Missing | Self::Changed => true,
@@ -97,7 +98,7 @@ impl Failure {
         }
     }
 
-    /// The error, about this URL.
+    /// Converts to an error about this URL.
     pub(crate) fn to_error(&self, url: &str) -> Error {
         match self {
             Self::Missing => Error::not_found(url, "the object"),
@@ -117,7 +118,7 @@ impl Failure {
     }
 }
 
-/// The message of the error itself and of what caused it, each said once.
+/// The messages of an error and its causes, without repetitions.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -131,7 +132,7 @@ fn innermost(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The same text with the error document of a server cut down to its code and message. The rest may tell keys and signatures.
+/// Reduces a server's error document to its code and message. The rest may contain keys and signatures.
 fn without_markup(text: &str) -> String {
     let Some(start) = text.find("<?xml").or_else(|| text.find("<Error")) else { return text.to_owned() };
     let (before, document) = text.split_at(start);
@@ -143,7 +144,7 @@ fn without_markup(text: &str) -> String {
     format!("{before}{}", parts.join(": "))
 }
 
-/// The same text without the queries of URLs, which hold signatures, and without user names and passwords.
+/// Removes the queries of URLs, which may contain signatures, and user names and passwords.
 pub(crate) fn without_secrets(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_cut_down() {
+    fn error_documents_are_shortened() {
         let text = "403 Forbidden: <?xml version=\"1.0\"?>\n<Error><Code>SignatureDoesNotMatch</Code><Message>no\
                     </Message><AWSAccessKeyId>AKIA</AWSAccessKeyId></Error>";
         assert_eq!(without_markup(text), "403 Forbidden: SignatureDoesNotMatch: no");
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_left_out() {
+    fn secrets_are_removed() {
         assert_eq!(
             without_secrets("GET https://user:word@host/a?X-Amz-Signature=abc failed (http://b/c?d=e)"),
             "GET https://host/a?… failed (http://b/c?…)"

@@ -1,7 +1,7 @@
 //! Google Cloud Storage.
 //!
 //! Credentials come from options, then from the environment (`GOOGLE_APPLICATION_CREDENTIALS`, `GOOGLE_SERVICE_ACCOUNT` …).
-//! The metadata service of a cloud machine is asked only when the option `ambient_credentials` says so.
+//! The metadata service of a cloud machine is only queried if the option `ambient_credentials` is set.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const KNOWN: &[&str] = &[
     "proxy_url",
 ];
 
-/// The client of the bucket that a URL names.
+/// Builds the client for the bucket of a URL.
 pub(crate) fn build(url: &Url, options: &RemoteOptions, wire: &Wire) -> Result<Box<Build>> {
     let wire = wire.clone();
     let bucket = url.host_str().unwrap_or_default().to_owned();
@@ -44,7 +44,7 @@ pub(crate) fn build(url: &Url, options: &RemoteOptions, wire: &Wire) -> Result<B
     };
     for (name, value) in std::env::vars() {
         if name.starts_with("GOOGLE_") {
-            // Many variables concern other tools.
+            // Many variables belong to other tools.
             let _ = set(&name, &value);
         }
     }
@@ -53,7 +53,7 @@ pub(crate) fn build(url: &Url, options: &RemoteOptions, wire: &Wire) -> Result<B
         match name.as_str() {
             "anon" | "anonymous" => anonymous |= is_true(value),
             "ambient_credentials" => ambient = is_true(value),
-            // fsspec's word.
+            // The name that fsspec uses.
             "token" => set("bearer_token", value).ok_or_else(|| unknown_option(name, "gs", KNOWN))?,
             name => set(name, value).ok_or_else(|| unknown_option(name, "gs", KNOWN))?,
         }

@@ -23,7 +23,8 @@ const KNOWN: &[&str] = &[
     "retry_timeout",
 ];
 
-/// The client of the server that a URL names. The query of the URL is sent with every request: it may be a signature.
+/// Builds the client for the server of a URL. The URL's query is sent with every request, because it may be a
+/// signature.
 pub(crate) fn build(url: &Url, options: &RemoteOptions, wire: &Wire) -> Result<Box<Build>> {
     let wire = wire.clone();
     let mut root = url.clone();

@@ -1,33 +1,34 @@
-//! Storage on other machines: S3, Google Cloud, Azure and web servers, as [`Storage`](hyperslab_core::Storage).
+//! Remote storage: S3, Google Cloud, Azure and web servers, as [`Storage`](hyperslab_core::Storage).
 //!
-//! Formats see the same trait as for a local folder. What differs is cost: a request takes as long as megabytes. So
+//! Formats use the same trait as for a local folder. The difference is the cost: a request takes as long as the
+//! transfer of megabytes. Therefore:
 //!
-//! - many ranges of many objects are requested at once ([`Storage::read_many`](hyperslab_core::Storage::read_many)), and
-//!   neighbours are merged by the measured cost of a request, with bounded waste;
-//! - formats say ahead what they will read ([`prefetch`](hyperslab_core::Storage::prefetch)), so that each level of a tree is
-//!   one round of concurrent requests;
-//! - what was read of structures and documents is kept in memory, and on disk if a folder is given, within limits;
-//! - requests in flight are bounded by count and by bytes.
+//! - many ranges of many objects are requested at once ([`Storage::read_many`](hyperslab_core::Storage::read_many)),
+//!   and close ranges are merged based on the measured cost of a request, with bounded waste;
+//! - formats announce what they will read ([`prefetch`](hyperslab_core::Storage::prefetch)), so that each level of a
+//!   tree is one round of concurrent requests;
+//! - structures and documents are cached in memory and optionally in a folder on disk, within limits;
+//! - the number and the bytes of requests in flight are limited.
 //!
-//! An object that changes while it is read is noticed by its entity tag and refused. Failed requests are retried by the
-//! client library. Nothing secret (credentials, queries of URLs) appears in names and messages.
+//! If an object changes while it is read, its entity tag reveals this and reads fail. The client library retries
+//! failed requests. Secrets (credentials, queries of URLs) never appear in names and messages.
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
-//! | `location` | [`Remote`]: a URL and how to reach it; [`RemoteOptions`] |
-//! | `storage` | [`RemoteStorage`]: the objects under a URL |
-//! | `object` | one object, and what is kept of it |
-//! | `upload` | stores that are put into a bucket |
-//! | `disk` | what is kept on disk from one run to the next |
-//! | `merge` | which ranges are requested together |
-//! | `cost` | what a request costs, measured |
+//! | `location` | [`Remote`]: a URL and its client; [`RemoteOptions`] |
+//! | `storage` | [`RemoteStorage`]: the objects below a URL |
+//! | `object` | one object and its cached bytes |
+//! | `upload` | uploads of stores to a bucket |
+//! | `disk` | the disk cache |
+//! | `merge` | merging of ranges into requests |
+//! | `cost` | the measured cost of requests |
 //! | `client` | requests: limits, versions |
-//! | `wire` | requests as they are sent: counted, held back, with conditions |
-//! | `meter` | requests, counted |
-//! | `runtime` | where requests run |
+//! | `wire` | sending requests: counted, delayed on demand, with conditions |
+//! | `meter` | traffic counters |
+//! | `runtime` | the runtime for requests |
 //! | `failure` | errors, without secrets |
 //! | `http`, `s3`, `gcs`, `azure` | clients of each kind of storage |
-//! | `profile`, `tls` | the AWS tools' profile files; encryption of connections |
+//! | `profile`, `tls` | the AWS tools' profile files; TLS |
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "azure")]

@@ -19,21 +19,21 @@ use crate::storage::{Cache, RemoteStorage};
 use crate::upload::{Present, Upload};
 use crate::wire::Wire;
 
-/// How remote storage is reached.
+/// Options for remote storage.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RemoteOptions {
-    /// Credentials, endpoints and the like, by the names that the storage's own tools use. A name that means nothing is an
+    /// Credentials, endpoints and the like, by the names that the storage's own tools use. An unknown name is an
     /// error.
     pub options: BTreeMap<String, String>,
     /// Send requests without credentials.
     pub anonymous: bool,
-    /// Bytes of structures and documents that an opened store keeps in memory.
+    /// The memory limit for cached structures and documents of an open store, in bytes.
     pub cache: u64,
-    /// A folder in which structures and documents are kept for the next run; `None` for none. The storage option `cache`
-    /// sets it too.
+    /// The folder of the disk cache for structures and documents; `None` disables it. The storage option `cache` sets
+    /// it too.
     pub cache_folder: Option<PathBuf>,
-    /// Where requests are counted.
+    /// Counts the requests, if set.
     pub meter: Option<Meter>,
 }
 
@@ -44,7 +44,7 @@ impl Default for RemoteOptions {
 }
 
 impl fmt::Debug for RemoteOptions {
-    /// Options by their names only: values may be secret.
+    /// Shows only the names of options: values may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RemoteOptions")
             .field("options", &self.options.keys())
@@ -55,14 +55,14 @@ impl fmt::Debug for RemoteOptions {
 }
 
 impl RemoteOptions {
-    /// The same options, with one more.
+    /// Adds an option.
     #[must_use]
     pub fn with_option(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.options.insert(name.into(), value.into());
         self
     }
 
-    /// The same options, with a cache in this folder.
+    /// Sets the folder of the disk cache.
     ///
     /// ```
     /// use hyperslab_remote::RemoteOptions;
@@ -75,22 +75,22 @@ impl RemoteOptions {
         self
     }
 
-    /// The same options, with requests counted here.
+    /// Counts the requests with this meter.
     #[must_use]
     pub fn with_meter(mut self, meter: Meter) -> Self {
         self.meter = Some(meter);
         self
     }
 
-    /// The same options, without credentials.
+    /// Sends requests without credentials if `anonymous` is true.
     #[must_use]
     pub const fn with_anonymous(mut self, anonymous: bool) -> Self {
         self.anonymous = anonymous;
         self
     }
 
-    /// The options without those that are the same for all kinds of storage, and what those say.
-    fn tuned(&self) -> Result<(Self, Wire, Cost)> {
+    /// Splits off the options that are the same for all kinds of storage, and returns the resulting settings.
+    fn split_common_options(&self) -> Result<(Self, Wire, Cost)> {
         let mut rest = self.clone();
         let wrong = |name: &str| {
             Error::invalid(format!("storage option {name}: expected a number, or a time such as 30s"))
@@ -109,7 +109,7 @@ impl RemoteOptions {
     }
 }
 
-/// `30s`, `500ms`, `2m`, or seconds.
+/// Parses `30s`, `500ms`, `2m`, or a number of seconds.
 fn seconds(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..digits].parse().ok()?;
@@ -121,11 +121,11 @@ fn seconds(text: &str) -> Option<Duration> {
     }
 }
 
-/// A place on remote storage.
+/// A location on remote storage.
 #[derive(Debug, Clone)]
 pub struct Remote {
     client: Arc<Client>,
-    /// What comes before the key in URLs: `s3://bucket`.
+    /// The part of URLs before the key: `s3://bucket`.
     base: String,
     /// The key in the bucket or on the server.
     key: String,
@@ -133,18 +133,18 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Finds out how to reach a URL. Sends no request.
+    /// Builds the client for a URL. Sends no request.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for a URL that cannot be understood or options that do not fit it;
-    /// [`Unsupported`](Error::Unsupported) for a kind of storage that this build does not have.
+    /// [`Invalid`](Error::Invalid) for an invalid URL, or for options that do not fit it;
+    /// [`Unsupported`](Error::Unsupported) for a kind of storage that this build does not support.
     pub fn new(url: &str, options: &RemoteOptions) -> Result<Self> {
         let name = without_secrets(url);
         let (place, key) = split_url(url);
         let parsed =
             Url::parse(place).map_err(|error| Error::invalid(format!("{name}: not a URL: {error}")))?;
-        let (options, wire, cost) = options.tuned()?;
+        let (options, wire, cost) = options.split_common_options()?;
         let options = &options;
         let (build, lists): (Box<Build>, bool) = match parsed.scheme() {
             #[cfg(feature = "http")]
@@ -179,7 +179,7 @@ impl Remote {
         })
     }
 
-    /// The URL, without anything secret.
+    /// The URL without secrets.
     #[must_use]
     pub fn url(&self) -> String {
         self.url_of(&self.key)
@@ -189,13 +189,14 @@ impl Remote {
         if key.is_empty() { self.base.clone() } else { format!("{}/{key}", self.base) }
     }
 
-    /// The objects under the URL.
+    /// The objects below the URL.
     #[must_use]
     pub fn directory(&self) -> RemoteStorage {
         RemoteStorage::new(Arc::clone(&self.client), self.key.clone(), self.url().into(), self.cache.clone())
     }
 
-    /// The objects beside the one at the URL, and its own name among them; `None` for the root of a bucket or server.
+    /// The objects in the same folder as the one at the URL, and its own name there; `None` for the root of a bucket
+    /// or server.
     #[must_use]
     pub fn beside(&self) -> Option<(RemoteStorage, &str)> {
         if self.key.is_empty() {
@@ -211,11 +212,11 @@ impl Remote {
         Some((storage, name))
     }
 
-    /// What is at the URL, before something is written there.
+    /// Queries the objects at the URL, before writing there.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the server does not tell.
+    /// [`Io`](Error::Io) if the request fails.
     pub fn present(&self) -> Result<Present> {
         self.check_writable()?;
         let mut present = Present::default();
@@ -226,35 +227,34 @@ impl Remote {
         Ok(present)
     }
 
-    /// Uploads a file of this machine to the URL, in the place of what was found there. The object appears whole or not at
-    /// all.
+    /// Uploads a local file to the URL, replacing only the given objects. The object appears complete or not at all.
     ///
     /// # Errors
     ///
-    /// [`Exists`](Error::Exists) when there is an object that was not found before; [`Io`](Error::Io) when the server
-    /// refuses, or another writer was faster.
+    /// [`Exists`](Error::Exists) if there is an object that was not present before; [`Io`](Error::Io) if the server
+    /// denies the upload, or another writer was faster.
     pub fn upload_file(&self, file: &Path, present: &Present, stop: &Arc<AtomicBool>) -> Result<()> {
         self.check_writable()?;
         self.upload().file(file, present, stop)
     }
 
-    /// Uploads a folder of this machine to the URL, where nothing is. The files whose first name is among `last` are
-    /// uploaded last, in that order: a store is visible with them.
+    /// Uploads a local folder to the URL, where nothing must exist. Files whose first path component is in `last` are
+    /// uploaded last, in that order, because they make the store visible.
     ///
     /// # Errors
     ///
-    /// As [`upload_file`](Self::upload_file).
+    /// Like [`upload_file`](Self::upload_file).
     pub fn upload_folder(&self, folder: &Path, last: &[&str], stop: &Arc<AtomicBool>) -> Result<()> {
         self.check_writable()?;
         self.upload().new_folder(folder, last, stop)
     }
 
-    /// Uploads a folder of this machine to the URL, in the place of what was found there: `replaced` names the objects by
-    /// which that is visible. It stays until the new store is complete beside it.
+    /// Uploads a local folder to the URL, replacing the given objects. `replaced` names the objects that make the old
+    /// store visible. The old store remains until the new one is complete beside it.
     ///
     /// # Errors
     ///
-    /// As [`upload_file`](Self::upload_file).
+    /// Like [`upload_file`](Self::upload_file).
     pub fn replace_folder(
         &self,
         folder: &Path,
@@ -267,12 +267,13 @@ impl Remote {
         self.upload().replace_folder(folder, last, replaced, present, stop)
     }
 
-    /// Changes the directory store at the URL, alone: `make` reads it through `storage`, writes objects into `folder` and
-    /// says in which order they are put. Objects that were read are replaced only where they are still the same.
+    /// Changes the directory store at the URL under a claim that excludes other writers. `make` reads it through
+    /// `storage`, writes objects into `folder`, and returns the order in which to upload them. Objects that were read
+    /// are only replaced if they are still the same.
     ///
     /// # Errors
     ///
-    /// Whatever `make` says; [`Io`](Error::Io) when the server refuses, or another writer was faster.
+    /// Any error of `make`; [`Io`](Error::Io) if the server denies a request, or another writer was faster.
     pub fn change<T>(
         &self,
         storage: &RemoteStorage,
@@ -284,12 +285,12 @@ impl Remote {
         self.upload().change(storage, make, folder, stop)
     }
 
-    /// Downloads the object at the URL into a file of this machine; `None` when there is none. What is returned says which
-    /// object it was.
+    /// Downloads the object at the URL into a local file; `None` if there is none. The result identifies the version
+    /// of the object.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the server or the system refuses.
+    /// [`Io`](Error::Io) if the server or the system reports an error.
     pub fn download(&self, file: &Path) -> Result<Option<Present>> {
         let Some((storage, name)) = self.beside() else { return Ok(None) };
         let Some(version) = storage.find_version(name)? else { return Ok(None) };
@@ -301,7 +302,7 @@ impl Remote {
         Upload { client: Arc::clone(&self.client), key: self.key.clone(), url: self.url() }
     }
 
-    /// Refuses storage that only answers.
+    /// Fails for read-only storage.
     fn check_writable(&self) -> Result<()> {
         if self.client.lists {
             return Ok(());
@@ -309,15 +310,15 @@ impl Remote {
         Err(Error::unsupported(self.url(), "writing to a web server"))
     }
 
-    /// What was requested so far.
+    /// The traffic so far.
     #[must_use]
     pub fn traffic(&self) -> crate::Traffic {
         self.client.traffic()
     }
 }
 
-/// A URL of a bucket, apart from the key in it. A key is taken literally, as the tools of the clouds do: `?`, `#` and `%` are
-/// parts of it. URLs of web servers have no key: their path is encoded, and a query may follow.
+/// Splits the URL of a bucket into the bucket and the key. The key is taken literally, as by the cloud providers' tools: `?`,
+/// `#` and `%` are parts of it. URLs of web servers have no key: their path is encoded, and a query may follow.
 fn split_url(url: &str) -> (&str, Option<&str>) {
     let Some((scheme, rest)) = url.split_once("://").filter(|(scheme, _)| !scheme.starts_with("http")) else {
         return (url, None);
@@ -327,7 +328,7 @@ fn split_url(url: &str) -> (&str, Option<&str>) {
     (place, Some(key))
 }
 
-/// What a build without this kind of storage lacks.
+/// Describes the kind of storage that this build does not support.
 fn missing_storage(scheme: &str) -> String {
     match scheme {
         "gs" | "gcs" => "gs:// storage (build with the feature gcs)".to_owned(),
@@ -338,12 +339,12 @@ fn missing_storage(scheme: &str) -> String {
     }
 }
 
-/// Is an option switched on?
+/// Returns true if the value of an option means "on".
 pub(crate) fn is_true(value: &str) -> bool {
     matches!(value.to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on")
 }
 
-/// The error of an option that the storage does not have.
+/// The error for an unknown option.
 pub(crate) fn unknown_option(name: &str, scheme: &str, known: &[&str]) -> Error {
     Error::invalid(format!("unknown storage option {name:?} for {scheme}; known: {}", known.join(", ")))
 }
@@ -353,7 +354,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_taken_apart() {
+    fn urls_are_parsed() {
         let remote =
             Remote::new("https://user:word@host:81/a/b%20c.h5?sig=1", &RemoteOptions::default()).unwrap();
         assert_eq!(remote.url(), "https://host:81/a/b c.h5");

@@ -1,24 +1,24 @@
-//! Ranges of one object that are requested together.
+//! Merges ranges of one object into requests.
 
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use hyperslab_core::FetchCost;
 
-/// Ranges with a gap of at most this are always requested as one: asking twice takes longer than these bytes.
+/// Gaps up to this size are always bridged: a second request takes longer than these bytes.
 const SMALL_GAP: u64 = 16 << 10;
-/// The most bytes of one request. Longer ranges are cut, so that several connections carry them.
-const LARGEST: u64 = 8 << 20;
+/// The maximum size of a request. Longer ranges are divided, so that several connections transfer them.
+const MAX_REQUEST: u64 = 8 << 20;
 
 /// The requests that cover some ranges, sorted by offset.
 #[derive(Debug)]
 pub(crate) struct Requests {
-    /// What is requested. No two overlap.
+    /// The ranges to request. They do not overlap.
     pub(crate) ranges: Vec<Range<u64>>,
 }
 
 impl Requests {
-    /// Covers these ranges, none of which is reversed. Gaps up to `gap` are bridged while no more than half of the bytes
+    /// Covers these ranges, which must not be reversed. Bridges gaps up to `gap` as long as at most half of the bytes
     /// are wasted.
     pub(crate) fn covering(wanted: &[Range<u64>], gap: u64) -> Self {
         let mut sorted: Vec<&Range<u64>> = wanted.iter().filter(|range| !range.is_empty()).collect();
@@ -39,13 +39,13 @@ impl Requests {
         Self { ranges: ranges.into_iter().flat_map(cut).collect() }
     }
 
-    /// What they cost.
+    /// The cost of the requests.
     pub(crate) fn cost(&self) -> FetchCost {
         let bytes = self.ranges.iter().map(|range| range.end - range.start).sum();
         FetchCost { requests: self.ranges.len() as u64, bytes }
     }
 
-    /// The bytes of a range that was covered, out of what the requests brought.
+    /// Extracts a covered range from the fetched bytes.
     pub(crate) fn bytes_of(&self, fetched: &[Bytes], wanted: &Range<u64>) -> Option<Bytes> {
         if wanted.is_empty() {
             return Some(Bytes::new());
@@ -74,18 +74,18 @@ impl Requests {
     }
 }
 
-/// Is a range that follows a request better requested with it?
+/// Returns true if a range should be requested together with the preceding request.
 fn joins(request: &Range<u64>, useful: u64, next: &Range<u64>, widest: u64) -> bool {
     let gap = next.start - request.end;
     let whole = next.end.saturating_sub(request.start);
     let wasted = whole.saturating_sub(useful).saturating_sub(next.end - next.start);
-    whole <= LARGEST && (gap <= SMALL_GAP || gap <= widest && wasted <= whole / 2)
+    whole <= MAX_REQUEST && (gap <= SMALL_GAP || gap <= widest && wasted <= whole / 2)
 }
 
-/// Cuts a request that is too long into equal pieces.
+/// Divides a request that is too long into equal pieces.
 fn cut(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     let length = range.end - range.start;
-    let pieces = length.div_ceil(LARGEST).max(1);
+    let pieces = length.div_ceil(MAX_REQUEST).max(1);
     let each = length.div_ceil(pieces);
     (0..pieces).map(move |piece| {
         let start = range.start + piece * each;
@@ -101,30 +101,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_are_joined_and_strangers_are_not() {
+    fn close_ranges_are_merged() {
         let requests = |ranges: &[Range<u64>]| Requests::covering(ranges, 128 << 10).ranges;
         assert_eq!(requests(&[0..10, 10..20, 30..40]), [0..40]);
         assert_eq!(requests(&[0..10, 1_000_000..1_000_010]), [0..10, 1_000_000..1_000_010]);
-        // Half of the bytes may be waste, not more.
+        // At most half of the bytes may be waste.
         assert_eq!(requests(&[0..100_000, 200_000..300_000]), [0..300_000]);
         assert_eq!(requests(&[0..10_000, 110_000..120_000]), [0..10_000, 110_000..120_000]);
-        let long = requests(&[0..10 * LARGEST]);
+        let long = requests(&[0..10 * MAX_REQUEST]);
         assert_eq!(long.len(), 10);
-        assert_eq!(long[9].end, 10 * LARGEST);
+        assert_eq!(long[9].end, 10 * MAX_REQUEST);
         assert_eq!(requests(&[5..5]), []);
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
         #[test]
-        fn every_range_comes_out_of_the_requests(
+        fn every_range_is_covered(
             ranges in proptest::collection::vec((0..20_000_000_u64, 0..9_000_000_u64), 0..20),
             gap in 0..2_000_000_u64,
         ) {
             let ranges: Vec<_> = ranges.into_iter().map(|(start, length)| start..start + length).collect();
             let requests = Requests::covering(&ranges, gap);
             prop_assert!(requests.ranges.is_sorted_by(|a, b| a.end <= b.start));
-            prop_assert!(requests.ranges.iter().all(|range| range.end - range.start <= LARGEST));
+            prop_assert!(requests.ranges.iter().all(|range| range.end - range.start <= MAX_REQUEST));
             let content = |range: &Range<u64>| -> Bytes { range.clone().map(|at| (at % 251) as u8).collect() };
             let fetched: Vec<_> = requests.ranges.iter().map(content).collect();
             for range in &ranges {

@@ -1,18 +1,18 @@
-//! What was requested, counted.
+//! Counts requests and bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What was requested so far.
+/// Counted traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
-    /// Requests.
+    /// The number of requests.
     pub requests: u64,
-    /// Bytes of their answers.
+    /// The size of their responses in bytes.
     pub bytes: u64,
-    /// Times that something waited for one or more requests at once.
+    /// The number of times that a caller waited for one or more concurrent requests.
     pub rounds: u64,
-    /// Bytes of uploads.
+    /// The size of uploads in bytes.
     pub sent: u64,
 }
 
@@ -24,7 +24,7 @@ struct Counters {
     sent: AtomicU64,
 }
 
-/// Counts requests. Whoever gets the same meter adds to the same counts.
+/// Counts requests. Clones share the same counters.
 ///
 /// ```
 /// use hyperslab_remote::{Meter, RemoteOptions, Traffic};
@@ -36,7 +36,7 @@ struct Counters {
 pub struct Meter(Arc<Counters>);
 
 impl PartialEq for Meter {
-    /// Are they one?
+    /// Returns true if both share the same counters.
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -45,7 +45,7 @@ impl PartialEq for Meter {
 impl Eq for Meter {}
 
 impl Meter {
-    /// What was requested so far.
+    /// The traffic so far.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         Traffic {
@@ -68,7 +68,7 @@ impl Meter {
         self.0.rounds.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Bytes that go to the server.
+    /// Records bytes sent to the server.
     pub(crate) fn sends(&self, bytes: u64) {
         self.0.sent.fetch_add(bytes, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! One remote object, read by ranges. What was read of its structures is kept.
+//! A remote object, read by ranges. Caches its structures.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,14 +14,14 @@ use crate::disk::DiskCache;
 use crate::failure::Failure;
 use crate::merge::Requests;
 
-/// Reads of structures start and end at multiples of this.
+/// Reads of structures are aligned to multiples of this size.
 const PAGE: u64 = 4 << 10;
-/// A read of a structure takes at least this much, and up to [`MOST_AHEAD`] while reads follow each other.
-const LEAST_AHEAD: u64 = 8 << 10;
-const MOST_AHEAD: u64 = 256 << 10;
-/// Longer reads are data: nothing of them is kept.
-const MOST_KEPT: u64 = 4 << 20;
-/// An object of a server without ranges is kept whole up to this size.
+/// The minimum read-ahead for structures. It grows up to [`MAX_AHEAD`] while reads are sequential.
+const MIN_AHEAD: u64 = 8 << 10;
+const MAX_AHEAD: u64 = 256 << 10;
+/// Longer reads are data and are not cached.
+const MAX_CACHED: u64 = 4 << 20;
+/// Without support for ranges, an object up to this size is cached whole.
 const WHOLE_WITHOUT_RANGES: u64 = 256 << 20;
 
 /// A remote object.
@@ -31,13 +31,13 @@ pub(crate) struct RemoteObject {
     path: Path,
     name: Arc<str>,
     state: Mutex<State>,
-    /// All bytes that objects of the storage keep, and how many they may.
+    /// The cache size and limit, shared by all objects of the storage.
     kept: Arc<Kept>,
-    /// Where they are kept for the next run, and under which key.
+    /// The disk cache, and the object's key in it.
     disk: Option<(Arc<DiskCache>, String)>,
 }
 
-/// How much is kept.
+/// The size and the limit of the cache.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) bytes: AtomicU64,
@@ -47,18 +47,18 @@ pub(crate) struct Kept {
 #[derive(Debug)]
 struct State {
     version: Version,
-    /// What was read, by where it starts.
+    /// The cached bytes, by offset.
     extents: BTreeMap<u64, Bytes>,
-    /// Where the last read from the server ended, and how far it went ahead.
+    /// The end of the last read from the server, and its read-ahead.
     last: (u64, u64),
-    /// Has the server sent something that the cache on disk lacks?
+    /// Whether there are bytes that the disk cache lacks.
     is_new: bool,
 }
 
 impl State {
-    /// The bytes of a range, where one extent has all of them.
+    /// The bytes of a range, if a single extent contains all of them.
     fn get(&self, range: &Range<u64>) -> Option<Bytes> {
-        // An extent that starts earlier may reach further.
+        // An earlier extent may reach further.
         self.extents.range(..=range.start).rev().take(4).find_map(|(start, bytes)| {
             let (from, to) = (range.start - start, range.end - start);
             (to <= bytes.len() as u64).then(|| bytes.slice(from as usize..to as usize))
@@ -67,7 +67,7 @@ impl State {
 }
 
 impl RemoteObject {
-    /// An object whose version is known.
+    /// Creates an object whose version is known.
     pub(crate) fn new(
         client: Arc<Client>,
         path: Path,
@@ -76,11 +76,11 @@ impl RemoteObject {
         kept: Arc<Kept>,
         disk: Option<(Arc<DiskCache>, String)>,
     ) -> Self {
-        let state = State { version, extents: BTreeMap::new(), last: (0, LEAST_AHEAD), is_new: false };
+        let state = State { version, extents: BTreeMap::new(), last: (0, MIN_AHEAD), is_new: false };
         Self { client, path, name, state: Mutex::new(state), kept, disk }
     }
 
-    /// Takes over what the cache on disk has of this version.
+    /// Loads cached bytes of this version from disk.
     pub(crate) fn restore(&self) {
         let Some((disk, key)) = &self.disk else { return };
         let Some(extents) = disk.load(key, &self.version()) else { return };
@@ -97,7 +97,7 @@ impl RemoteObject {
         self.state().version.clone()
     }
 
-    /// The bytes of a range, where they are kept.
+    /// The bytes of a range, if they are cached.
     pub(crate) fn kept_bytes(&self, range: &Range<u64>) -> Option<Bytes> {
         if range.is_empty() {
             return Some(Bytes::new());
@@ -105,7 +105,7 @@ impl RemoteObject {
         self.state().get(range)
     }
 
-    /// Keeps what was fetched.
+    /// Caches fetched bytes.
     pub(crate) fn keep(&self, fetched: &Fetched) {
         self.keep_bytes(fetched.start, fetched.bytes.clone());
         self.state().is_new = true;
@@ -123,7 +123,7 @@ impl RemoteObject {
             self.kept.bytes.fetch_sub(freed, Ordering::Relaxed);
         }
         let replaced = state.extents.insert(start, bytes);
-        // Of two that start at the same byte, the longer stays.
+        // Of two extents with the same start, keep the longer one.
         if let Some(old) = replaced {
             self.kept.bytes.fetch_sub(length.min(old.len() as u64), Ordering::Relaxed);
             if old.len() as u64 > length {
@@ -132,12 +132,12 @@ impl RemoteObject {
         }
     }
 
-    /// A read of a structure, made a little larger: what is beside it is often wanted next.
+    /// Enlarges a read of a structure slightly, because adjacent bytes are often needed next.
     fn widened(&self, range: &Range<u64>) -> Range<u64> {
         let mut state = self.state();
         let (end, ahead) = state.last;
-        let follows = range.start <= end.saturating_add(MOST_AHEAD) && range.end >= end.saturating_sub(PAGE);
-        let ahead = if follows && end > 0 { (ahead * 2).min(MOST_AHEAD) } else { LEAST_AHEAD };
+        let follows = range.start <= end.saturating_add(MAX_AHEAD) && range.end >= end.saturating_sub(PAGE);
+        let ahead = if follows && end > 0 { (ahead * 2).min(MAX_AHEAD) } else { MIN_AHEAD };
         let start = range.start / PAGE * PAGE;
         let end = range.end.max(start.saturating_add(ahead)).next_multiple_of(PAGE);
         let end = end.min(state.version.size).max(range.end);
@@ -151,12 +151,12 @@ impl RemoteObject {
             return Ok(());
         }
         Err(Place::new(&self.name, "bytes", range.start).corrupt(format!(
-            "{} expected, the object ends at {size:#x}",
+            "{} expected, but the object ends at {size:#x}",
             range.end.saturating_sub(range.start)
         )))
     }
 
-    /// Requests these ranges at once.
+    /// Requests these ranges concurrently.
     fn request(&self, ranges: &[Range<u64>]) -> Result<Vec<Fetched>> {
         let version = self.version();
         let gets = ranges
@@ -170,7 +170,7 @@ impl RemoteObject {
         answers.into_iter().map(|answer| answer.map_err(|failure| failure.to_error(&self.name))).collect()
     }
 
-    /// For servers that send everything or nothing: the whole object is read once and kept.
+    /// For servers without ranges: reads the whole object once and caches it.
     fn request_whole(&self, ranges: &[Range<u64>]) -> Result<Vec<Fetched>> {
         let version = self.version();
         if version.size > WHOLE_WITHOUT_RANGES {
@@ -178,7 +178,7 @@ impl RemoteObject {
         }
         let get = Get { version: Some(version.clone()), ..Get::whole(self.path.clone()) };
         let whole = self.client.get_all(vec![get])?.pop();
-        let whole = whole.ok_or_else(|| Error::invalid("a request ended without an answer"))?;
+        let whole = whole.ok_or_else(|| Error::invalid("a request ended without a response"))?;
         let whole = whole.map_err(|failure| failure.to_error(&self.name))?;
         self.keep(&whole);
         let part = |range: &Range<u64>| Fetched {
@@ -246,7 +246,7 @@ impl Blob for RemoteObject {
             .map(|range| range.start / PAGE * PAGE..range.end.next_multiple_of(PAGE).min(size))
             .collect();
         let requests = Requests::covering(&missing, self.client.cost.gap());
-        // A failure is left to the read that needs the bytes.
+        // Ignore failures. The read that needs the bytes will report them.
         if let Ok(fetched) = self.request(&requests.ranges) {
             fetched.iter().for_each(|fetched| self.keep(fetched));
         }
@@ -258,7 +258,7 @@ impl Blob for RemoteObject {
             return Ok(bytes);
         }
         let only = |mut parts: Vec<Bytes>| parts.pop().ok_or_else(|| Error::invalid("nothing was fetched"));
-        if range.end - range.start > MOST_KEPT {
+        if range.end - range.start > MAX_CACHED {
             return only(self.read(&[range])?);
         }
         let wide = self.widened(&range);

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use hyperslab_core::{Error, Result};
 
-/// The settings of a profile: the one that is named, that of `AWS_PROFILE`, or `default`.
+/// The settings of a profile: the given one, that of `AWS_PROFILE`, or `default`.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) if a profile was asked for by name and is in neither file.
+/// [`Invalid`](Error::Invalid) if the given profile is in neither file.
 pub(crate) fn read(name: Option<&str>) -> Result<BTreeMap<String, String>> {
     let variable = std::env::var("AWS_PROFILE").ok();
     let asked = name.or(variable.as_deref());
@@ -35,7 +35,7 @@ fn home() -> Option<PathBuf> {
     std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE")).map(PathBuf::from)
 }
 
-/// The settings under `[profile NAME]` or `[NAME]`.
+/// The settings in the section `[profile NAME]` or `[NAME]`.
 fn section(text: &str, profile: &str) -> Option<BTreeMap<String, String>> {
     let mut settings = None;
     let mut inside = false;

@@ -1,4 +1,4 @@
-//! Where requests run: a small runtime of this crate, apart from whatever the application has.
+//! The runtime for requests: a small one of this crate, independent of the application's.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,18 +9,18 @@ use std::time::Duration;
 use hyperslab_core::{Error, Result};
 use tokio::runtime::Runtime;
 
-/// The runtime, and the process that made it: after a fork its threads are gone.
+/// The runtime and the process that created it. After a fork, its threads do not exist.
 static RUNTIME: Mutex<Option<(u32, Arc<Runtime>)>> = Mutex::new(None);
 
-/// Has somebody asked for an end of all reads?
+/// Whether all reads were asked to end.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// How often those who wait look whether they should.
-const GLANCE: Duration = Duration::from_millis(50);
+/// How often waiting callers check for an interruption.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Ends all reads of this process that wait for a server, and all that come: they return
-/// [`Cancelled`](Error::Cancelled). For programs that are about to end, such as one that was interrupted from the keyboard.
-/// Uploads are not touched, so that they can take back what they have sent.
+/// Interrupts all current and future reads of this process that wait for a server: they return
+/// [`Cancelled`](Error::Cancelled). For programs that are about to exit, for example after an interrupt from the
+/// keyboard. Uploads continue, so that they can remove what they have sent.
 pub fn interrupt_reads() {
     INTERRUPTED.store(true, Ordering::Relaxed);
 }
@@ -40,17 +40,17 @@ fn runtime() -> Result<Arc<Runtime>> {
         .build()
         .map_err(|source| Error::io("threads for requests", source))?;
     let runtime = Arc::new(runtime);
-    // The runtime of a parent process is never dropped: dropping waits for threads that this process does not have.
+    // Never drop the runtime of a parent process: dropping waits for threads that do not exist in this process.
     std::mem::forget(held.replace((process, Arc::clone(&runtime))));
     Ok(runtime)
 }
 
-/// Runs a future to its end. Works on any thread, also on one of another runtime.
+/// Runs a future to completion. Works on any thread, including those of another runtime.
 pub(crate) fn run<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T> {
     wait(future, || false)
 }
 
-/// As [`run`], until reads are [interrupted](interrupt_reads).
+/// Like [`run`], until reads are [interrupted](interrupt_reads).
 pub(crate) fn run_reads<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T> {
     wait(future, || INTERRUPTED.load(Ordering::Relaxed))
 }
@@ -61,11 +61,11 @@ fn wait<T: Send + 'static>(
 ) -> Result<T> {
     let (sender, receiver) = mpsc::sync_channel(1);
     let task = runtime()?.spawn(async move {
-        // A caller that is gone wants no answer.
+        // Fails if the caller is gone, which is fine.
         let _ = sender.send(future.await);
     });
     loop {
-        match receiver.recv_timeout(GLANCE) {
+        match receiver.recv_timeout(POLL_INTERVAL) {
             Ok(answer) => return Ok(answer),
             Err(RecvTimeoutError::Timeout) if stopped() => {
                 task.abort();
@@ -73,7 +73,7 @@ fn wait<T: Send + 'static>(
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Error::invalid("a request ended without an answer"));
+                return Err(Error::invalid("a request ended without a response"));
             }
         }
     }

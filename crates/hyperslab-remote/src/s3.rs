@@ -1,7 +1,7 @@
-//! Amazon S3 and servers that speak its language.
+//! Amazon S3 and compatible servers.
 //!
 //! Credentials come from options, then from the environment (`AWS_ACCESS_KEY_ID` …), then from the profile files of the AWS
-//! tools. The metadata service of a cloud machine is asked only when the option `ambient_credentials` says so.
+//! tools. The metadata service of a cloud machine is only queried if the option `ambient_credentials` is set.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ const KNOWN: &[&str] = &[
     "proxy_url",
 ];
 
-/// What fsspec's and botocore's users call the same things.
+/// Converts the names that fsspec and botocore use.
 fn usual_name(name: &str) -> &str {
     match name {
         "key" => "access_key_id",
@@ -49,10 +49,10 @@ fn usual_name(name: &str) -> &str {
     }
 }
 
-/// The settings of a bucket, by the client library's keys.
+/// The settings of a bucket, by the client library's names.
 type Settings = BTreeMap<String, (AmazonS3ConfigKey, String)>;
 
-/// The client of the bucket that a URL names.
+/// Builds the client for the bucket of a URL.
 pub(crate) fn build(url: &Url, options: &RemoteOptions, wire: &Wire) -> Result<Box<Build>> {
     let wire = wire.clone();
     let name = without_secrets(url.as_str());
@@ -120,7 +120,7 @@ fn given(settings: &Settings, key: AmazonS3ConfigKey) -> bool {
     settings.values().any(|(own, _)| *own == key)
 }
 
-/// Settings that were said more explicitly than others. A key is never paired with another key's secret or token.
+/// Overrides settings with more explicit ones. A key is never combined with the secret or token of another key.
 fn supersede(settings: &mut Settings, explicit: Settings) {
     use AmazonS3ConfigKey as Key;
     if given(&explicit, Key::AccessKeyId) {
@@ -149,12 +149,12 @@ fn set(settings: &mut Settings, name: &str, value: &str) -> Option<()> {
     Some(())
 }
 
-/// The variables that the AWS tools know.
+/// The settings from the environment variables of the AWS tools.
 fn from_environment() -> Settings {
     let mut settings = Settings::new();
     for (name, value) in std::env::vars() {
         if name.starts_with("AWS_") {
-            // Many variables concern other tools.
+            // Many variables belong to other tools.
             let _ = set(&mut settings, &name, &value);
         }
     }
@@ -171,7 +171,7 @@ fn from_profile(name: Option<&str>) -> Result<Settings> {
     Ok(known.collect())
 }
 
-/// A line of a profile file.
+/// The setting for a name in a profile file.
 fn profile_key(name: &str) -> Option<AmazonS3ConfigKey> {
     match name {
         "aws_access_key_id" => Some(AmazonS3ConfigKey::AccessKeyId),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_not_paired_with_the_token_of_another() {
+    fn keys_and_tokens_are_not_mixed() {
         let mut environment = settings(&[
             ("aws_access_key_id", "a"),
             ("aws_secret_access_key", "b"),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn options_go_by_the_names_of_fsspec_too() {
+    fn options_accept_fsspec_names() {
         let url = Url::parse("s3://bucket/x").unwrap();
         let options = |pairs: &[(&str, &str)]| {
             pairs

@@ -1,4 +1,4 @@
-//! The objects under a URL.
+//! The objects below a URL.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -20,15 +20,15 @@ use crate::merge::Requests;
 use crate::meter::Traffic;
 use crate::object::{Kept, RemoteObject};
 
-/// Objects that are remembered.
-const MOST_KNOWN: usize = 16 << 10;
-/// Whole objects up to this size are kept: documents, not chunks.
+/// The maximum number of remembered objects.
+const MAX_KNOWN: usize = 16 << 10;
+/// The maximum size of objects to cache whole. Meant for documents, not chunks.
 const DOCUMENT: u64 = 1 << 20;
 
-/// The objects under a URL.
+/// The objects below a URL.
 ///
-/// What was read of structures and documents is kept, and so is what was found missing: an opened store sees each object
-/// as it was when it was first read.
+/// Caches structures and documents, and which objects are missing: an open store sees each object as it was when it
+/// was first read.
 #[derive(Debug)]
 pub struct RemoteStorage {
     client: Arc<Client>,
@@ -42,12 +42,12 @@ pub struct RemoteStorage {
     disk: Option<Arc<DiskCache>>,
 }
 
-/// What is kept of objects, and where.
+/// Options of the cache.
 #[derive(Debug, Clone)]
 pub(crate) struct Cache {
-    /// Bytes in memory.
+    /// The memory limit in bytes.
     pub(crate) memory: u64,
-    /// The folder of caches on disk.
+    /// The folder of the disk cache.
     pub(crate) folder: Option<PathBuf>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Cache {
 enum Known {
     Missing,
     Object(Arc<RemoteObject>),
-    /// A request that was sent ahead failed. The first that needs the object gets the error.
+    /// A prefetch failed. The first read that needs the object returns the error.
     Failed(Failure),
 }
 
@@ -66,19 +66,19 @@ impl RemoteStorage {
         Self { client, root, name, known: Mutex::default(), listed: Mutex::default(), kept, cache, disk }
     }
 
-    /// What was requested so far, of everything at this server or bucket.
+    /// The traffic so far, for everything on this server or bucket.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         self.client.traffic()
     }
 
-    /// Forgets everything that was read.
+    /// Clears the cache.
     pub(crate) fn forget(&self) {
         self.known().clear();
         self.listed.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Which object was read under a key; `None` where none was.
+    /// The version of the object that was read under a key; `None` if none was read.
     pub(crate) fn known_version(&self, key: &str) -> Option<Version> {
         match self.lookup(key) {
             Some(Known::Object(object)) => Some(object.version()),
@@ -86,15 +86,15 @@ impl RemoteStorage {
         }
     }
 
-    /// Which object is under a key.
+    /// Queries the current version of an object.
     pub(crate) fn find_version(&self, key: &str) -> Result<Option<Version>> {
         Ok(self.object(key)?.map(|object| object.version()))
     }
 
-    /// Writes the bytes of an object into a file, some at a time.
+    /// Copies an object into a file, piece by piece.
     pub(crate) fn copy_to(&self, key: &str, size: u64, file: &std::path::Path) -> Result<()> {
         use std::io::Write;
-        /// Bytes that are in memory at once.
+        /// The number of bytes in memory at a time.
         const PIECE: u64 = 64 << 20;
         let failed = |source| Error::io(file.display().to_string(), source);
         let Some(object) = self.object(key)? else {
@@ -116,7 +116,7 @@ impl RemoteStorage {
         self.known().get(key).cloned()
     }
 
-    /// A key's name in the bucket. Keys come from files, so they must not climb out.
+    /// The object name of a key. Keys come from files, so they must not lead outside the root.
     fn path(&self, key: &str) -> Result<Path> {
         let whole = match (self.root.is_empty(), key.is_empty()) {
             (true, _) => key.to_owned(),
@@ -133,13 +133,13 @@ impl RemoteStorage {
 
     fn remember(&self, key: &str, known: Known) {
         let mut all = self.known();
-        if all.len() >= MOST_KNOWN {
+        if all.len() >= MAX_KNOWN {
             all.clear();
         }
         all.insert(key.to_owned(), known);
     }
 
-    /// The object of this version.
+    /// Remembers the object with this version.
     fn remember_object(&self, key: &str, path: Path, version: Version) -> Arc<RemoteObject> {
         if let Some(Known::Object(object)) = self.lookup(key)
             && object.version() == version
@@ -153,7 +153,7 @@ impl RemoteStorage {
         object
     }
 
-    /// Takes objects from the cache on disk that are still the same: one request each, all at once.
+    /// Loads objects from the disk cache if they are unchanged. Takes one request each, all concurrent.
     fn restore<'a>(&self, keys: impl Iterator<Item = &'a str>) {
         let Some(disk) = &self.disk else { return };
         let mut wanted: Vec<(&str, Path)> = keys
@@ -167,13 +167,13 @@ impl RemoteStorage {
             match answer {
                 Ok(version) => self.remember_object(key, path, version).restore(),
                 Err(Failure::Missing) => self.remember(key, Known::Missing),
-                // Left to the read that needs the bytes.
+                // The read that needs the bytes will report the failure.
                 Err(_) => {}
             }
         }
     }
 
-    /// Finds out whether there is an object, unless that is known.
+    /// Finds out whether an object exists, unless this is already known.
     fn object(&self, key: &str) -> Result<Option<Arc<RemoteObject>>> {
         self.restore(std::iter::once(key));
         let failure = match self.lookup(key) {
@@ -185,15 +185,16 @@ impl RemoteStorage {
                 match self.client.stat_all(vec![path.clone()])?.pop() {
                     Some(Ok(version)) => return Ok(Some(self.remember_object(key, path, version))),
                     Some(Err(failure)) => failure,
-                    None => return Err(Error::invalid("a request ended without an answer")),
+                    None => return Err(Error::invalid("a request ended without a response")),
                 }
             }
         };
         self.absent(key, &failure).map(|()| None)
     }
 
-    /// Remembers that there is no such object, or returns the error. A bucket that may not be listed denies access to what it
-    /// lacks; that is told apart from wrong credentials by the objects that were found.
+    /// Remembers that there is no such object, or returns the error. A bucket without list permission also denies
+    /// access to objects that do not exist. If other objects were readable, the credentials are valid and the object
+    /// is missing.
     fn absent(&self, key: &str, failure: &Failure) -> Result<()> {
         let found = || self.known().values().any(|known| matches!(known, Known::Object(_)));
         if matches!(failure, Failure::Missing) || failure.is_denied() && found() {
@@ -204,13 +205,13 @@ impl RemoteStorage {
         Err(failure.to_error(&self.url(key)))
     }
 
-    /// Notes what an answer says about an object, and keeps its bytes.
-    fn note(&self, key: &str, path: Path, answer: &Result<Fetched, Failure>) {
+    /// Records an object's properties from a response, and caches its bytes.
+    fn record_response(&self, key: &str, path: Path, answer: &Result<Fetched, Failure>) {
         match answer {
             Ok(fetched) => self.remember_object(key, path, fetched.version.clone()).keep(fetched),
             Err(Failure::Missing) => self.remember(key, Known::Missing),
             Err(failure) if failure.is_final() => self.remember(key, Known::Failed(failure.clone())),
-            // Left to the read that needs the bytes.
+            // The read that needs the bytes will report the failure.
             Err(_) => {}
         }
     }
@@ -244,7 +245,7 @@ impl RemoteStorage {
         )
     }
 
-    /// The gets of one request of a batch, and how its answer is put together.
+    /// Plans the requests for one item of a batch.
     fn plan<'a>(&self, request: &ObjectRange<'a>) -> Result<Planned> {
         let path = self.path(request.key)?;
         let (object, version) = match self.lookup(request.key) {
@@ -278,17 +279,17 @@ impl RemoteStorage {
     }
 }
 
-/// How a request of a batch is answered.
+/// The way in which an item of a batch is read.
 enum Planned {
     Missing,
     Kept(Bytes),
     Get(Get),
-    /// A range that may be merged with others of the same object.
+    /// A range that may be merged with other ranges of the same object.
     Ranges(Path, Range<u64>, Option<Version>),
 }
 
 impl Planned {
-    /// The object, range and version, if it may be merged.
+    /// The object, range and version, if it can be merged.
     fn range(&self) -> Option<(&Path, &Range<u64>, &Option<Version>)> {
         match self {
             Self::Ranges(path, range, version) => Some((path, range, version)),
@@ -297,14 +298,14 @@ impl Planned {
     }
 }
 
-/// Requests that are sent at once.
+/// Requests that are sent concurrently.
 struct Batch<'a> {
-    /// How each is answered.
+    /// The plan for each item.
     planned: Vec<Planned>,
     gets: Vec<Get>,
-    /// The get of each request that has one of its own.
+    /// For each item with a request of its own, the index of that request.
     places: Vec<Option<usize>>,
-    /// What covers the ranges of an object, and the first get of it.
+    /// The merged requests of each object, and the index of the first.
     covered: HashMap<&'a str, (Requests, usize)>,
 }
 
@@ -441,12 +442,12 @@ impl Storage for RemoteStorage {
         }
         let answers = self.client.get_all(wanted.iter().map(|(_, get)| get.clone()).collect());
         for ((key, get), answer) in wanted.into_iter().zip(answers.unwrap_or_default()) {
-            self.note(key, get.path, &answer);
+            self.record_response(key, get.path, &answer);
         }
     }
 
     fn read_cost(&self, requests: &[ObjectRange<'_>]) -> FetchCost {
-        // A key that cannot be requested is left to the read.
+        // If a key is invalid, the read reports it.
         self.batch(requests).map(|batch| batch.cost()).unwrap_or_default()
     }
 
@@ -486,14 +487,14 @@ impl Storage for RemoteStorage {
                 let path = get.path.clone();
                 let answer = self.client.get_all(vec![get])?.pop();
                 match &answer {
-                    // Too large to be kept; which one it was is not.
+                    // Too large to cache, but its version is remembered.
                     Some(Ok(fetched)) if fetched.version.size > DOCUMENT => {
                         self.remember_object(key, path, fetched.version.clone());
                     }
                     Some(Err(failure)) if failure.is_denied() => {
                         return self.absent(key, failure).map(|()| None);
                     }
-                    Some(answer) => self.note(key, path, answer),
+                    Some(answer) => self.record_response(key, path, answer),
                     None => {}
                 }
                 Ok(self.take(key, answer.as_ref())?.map(|fetched| fetched.bytes))
@@ -523,10 +524,10 @@ impl Storage for RemoteStorage {
 
 impl RemoteStorage {
     fn lost(&self, key: &str) -> Error {
-        Error::invalid(format!("{}: a request ended without an answer", self.url(key)))
+        Error::invalid(format!("{}: a request ended without a response", self.url(key)))
     }
 
-    /// What an answer brought; `None` when there is no such object.
+    /// The bytes of a response; `None` if there is no such object.
     fn take(&self, key: &str, answer: Option<&Result<Fetched, Failure>>) -> Result<Option<Fetched>> {
         match answer {
             Some(Ok(fetched)) => Ok(Some(fetched.clone())),
@@ -539,7 +540,7 @@ impl RemoteStorage {
         }
     }
 
-    /// A range out of the answers to the requests that cover it.
+    /// Extracts a range from the responses that cover it.
     fn assemble(
         &self,
         key: &str,
@@ -562,8 +563,10 @@ impl RemoteStorage {
         }
         let bytes = cover.bytes_of(&fetched, range);
         let short = || {
-            hyperslab_core::Place::new(&self.url(key), "bytes", range.start)
-                .corrupt(format!("{} expected, the object is shorter", range.end.saturating_sub(range.start)))
+            hyperslab_core::Place::new(&self.url(key), "bytes", range.start).corrupt(format!(
+                "{} expected, but the object is shorter",
+                range.end.saturating_sub(range.start)
+            ))
         };
         bytes.map(Some).ok_or_else(short)
     }

@@ -1,7 +1,7 @@
-//! Encryption of connections.
+//! The TLS implementation.
 
-/// Chooses the implementation of TLS, unless the application has chosen one.
+/// Selects a TLS implementation, unless the application has already done so.
 pub(crate) fn install() {
-    // An error says that one is installed.
+    // An error means that one is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

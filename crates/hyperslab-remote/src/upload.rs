@@ -1,22 +1,22 @@
-//! Stores that are put into a bucket: visible whole or not at all.
+//! Uploads of stores to a bucket: visible complete or not at all.
 //!
-//! A store is built on this machine and then uploaded. A file is one object, which appears when its upload completes. A
-//! directory appears with the objects by which it is recognised: they are uploaded last.
+//! A store is built locally and then uploaded. A file is one object, which appears when its upload completes. A
+//! directory becomes visible through the objects that identify it, so they are uploaded last.
 //!
-//! Every request that could destroy what another writer did carries a condition: an object is put where there is none, or
-//! in the place of the one that was seen. Requests are sent again after failures, so a refusal may be the answer to a
-//! request that was carried out before; each object says which request made it.
+//! Every request that could destroy another writer's work carries a condition: an object must not exist yet, or must
+//! still be the version that was seen. Requests are retried after failures, so a rejection may result from an earlier
+//! attempt that succeeded. To detect this, each object records the request that created it.
 //!
-//! A directory that is replaced, or added to, is claimed first: an object beside it keeps other writers away. A new
-//! directory is uploaded beside the old one. Only when it is complete there, the old one is hidden and the new objects are
-//! copied to their places, which moves no bytes over the network.
+//! Replacing or extending a directory first requires a claim: an object beside it that excludes other writers. A new
+//! directory is uploaded beside the old one. When it is complete, the old one is hidden and the new objects are
+//! copied into place by the server.
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
-//! | `put` | one object, and many |
-//! | `claim` | the object that keeps other writers away |
-//! | `replace` | a directory in the place of another |
-//! | `change` | additions to a directory |
+//! | `put` | uploads one object, or many |
+//! | `claim` | the object that excludes other writers |
+//! | `replace` | replaces a directory |
+//! | `change` | extends a directory |
 
 mod change;
 mod claim;
@@ -41,27 +41,27 @@ use crate::client::{Client, Version};
 use crate::failure::Failure;
 use crate::runtime;
 
-/// Objects that are listed, removed or copied at once.
+/// The number of objects that are listed, removed or copied at once.
 const AT_ONCE: usize = 32;
 
-/// What is at a URL before something is written there.
+/// The objects at a URL before a write.
 #[derive(Debug, Clone, Default)]
 pub struct Present {
-    /// The object of this name.
+    /// The object with this name.
     pub(crate) object: Option<Version>,
-    /// Are there objects under it?
+    /// Whether there are objects below it.
     pub(crate) directory: bool,
 }
 
 impl Present {
-    /// Is there anything?
+    /// Returns true if anything exists.
     #[must_use]
     pub const fn is_there(&self) -> bool {
         self.object.is_some() || self.directory
     }
 }
 
-/// The longest that a failed upload tries to remove what it has sent.
+/// The time limit for removing the objects of a failed upload.
 const UNDO_TIME: Duration = Duration::from_secs(10);
 
 /// An upload to a bucket.
@@ -75,7 +75,7 @@ pub(crate) struct Upload {
 }
 
 impl Upload {
-    /// A key under the store's; the store's own for the empty key.
+    /// The object name of a key below the store; that of the store itself for the empty key.
     fn path(&self, key: &str) -> Result<Path> {
         self.path_under(&self.key, key)
     }
@@ -99,25 +99,25 @@ impl Upload {
         }
     }
 
-    /// The error of a writer that came second.
+    /// The error for a writer that lost a race.
     fn raced(&self) -> Error {
         let text = "another writer changed it meanwhile; nothing was replaced, try again";
         Error::io(self.url.as_str(), std::io::Error::new(ErrorKind::ResourceBusy, text))
     }
 
-    /// Uploads a file as one object. It replaces what was found there, and nothing else.
+    /// Uploads a file as one object. Replaces only the object that was found there.
     pub(crate) fn file(&self, file: &LocalPath, present: &Present, stop: &Arc<AtomicBool>) -> Result<()> {
         let mode = present.object.as_ref().map_or(Mode::Create, |version| Mode::Update(version.clone()));
         let job = Job { path: self.path("")?, source: Source::of_file(file)?, mode };
         let (target, stop) = (self.target()?, Arc::clone(stop));
         runtime::run(async move { target.put(&job, &stop).await })?
             .map_err(|failure| self.failed(failure))?;
-        // It was a directory before.
+        // It replaces a directory.
         if present.directory { self.remove(self.objects("")?) } else { Ok(()) }
     }
 
-    /// Uploads the files of a folder to a place where nothing is. Those whose first name is among `last` come last, in that
-    /// order: they make the store visible.
+    /// Uploads the files of a folder to a location where nothing exists. Files whose first path component is in
+    /// `last` are uploaded last, in that order, because they make the store visible.
     pub(crate) fn new_folder(&self, folder: &LocalPath, last: &[&str], stop: &Arc<AtomicBool>) -> Result<()> {
         let mut uploaded = HashSet::new();
         for stage in self.stages(folder, &self.key, last)? {
@@ -125,13 +125,13 @@ impl Upload {
             let Outcome { done, doubtful, failure } = runtime::run(target.put_all(stage, Arc::clone(stop)))?;
             uploaded.extend(done);
             if let Some(failure) = failure {
-                return Err(self.taken_back(failure, uploaded, doubtful));
+                return Err(self.undo_failed_upload(failure, uploaded, doubtful));
             }
         }
         Ok(())
     }
 
-    /// The files of a folder as objects under a key, those first that are not in `last`.
+    /// Lists the files of a folder as objects below a key, in stages: first those that are not in `last`.
     fn stages(&self, folder: &LocalPath, root: &str, last: &[&str]) -> Result<Vec<Vec<Job>>> {
         let mut files = Vec::new();
         collect(folder, "", &mut files)?;
@@ -143,8 +143,8 @@ impl Upload {
         Ok(stages)
     }
 
-    /// The error of a failed upload, after what was uploaded is removed. Nobody has seen it.
-    fn taken_back(&self, failure: Failure, uploaded: HashSet<Path>, doubtful: Vec<Path>) -> Error {
+    /// The error for a failed upload, after removing its objects, which were never visible.
+    fn undo_failed_upload(&self, failure: Failure, uploaded: HashSet<Path>, doubtful: Vec<Path>) -> Error {
         let error = self.failed(failure);
         if uploaded.is_empty() && doubtful.is_empty() {
             return error;
@@ -153,7 +153,7 @@ impl Upload {
             Ok(()) => error,
             Err(removing) => Error::io(
                 self.url.as_str(),
-                std::io::Error::other(format!("{error}; what was uploaded is still there: {removing}")),
+                std::io::Error::other(format!("{error}; the uploaded objects remain: {removing}")),
             ),
         }
     }
@@ -162,7 +162,7 @@ impl Upload {
         Ok(Target { store: self.client.store()?, wire: self.client.wire.clone() })
     }
 
-    /// Every object under a key.
+    /// All objects below a key.
     fn objects(&self, key: &str) -> Result<Vec<Path>> {
         let found = self.client.walk(self.path(key)?)?.map_err(|failure| self.failed(failure))?;
         Ok(found.into_iter().map(|(path, _)| path).collect())
@@ -172,7 +172,7 @@ impl Upload {
         self.remove_within(Duration::MAX, paths)
     }
 
-    /// Removes objects, and gives up after a while.
+    /// Removes objects, with a time limit.
     fn remove_within(&self, most: Duration, paths: Vec<Path>) -> Result<()> {
         if paths.is_empty() {
             return Ok(());
@@ -195,13 +195,13 @@ impl Upload {
     }
 }
 
-/// When an object becomes visible: one more than its place in `last`, or zero.
+/// The stage in which an object is uploaded: zero, or its position in `last` plus one.
 fn rank(key: &str, last: &[&str]) -> usize {
     let first = key.split('/').next().unwrap_or_default();
     last.iter().position(|name| *name == first).map_or(0, |place| place + 1)
 }
 
-/// The files of a folder, with their keys.
+/// Collects the files of a folder with their keys.
 fn collect(folder: &LocalPath, prefix: &str, files: &mut Vec<(String, std::path::PathBuf)>) -> Result<()> {
     let failed = |source| Error::io(folder.display().to_string(), source);
     for entry in std::fs::read_dir(folder).map_err(failed)? {

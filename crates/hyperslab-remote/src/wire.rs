@@ -1,5 +1,5 @@
-//! Every request as it is sent: counted, held back while the server asks for it, and with conditions that the client
-//! library has no word for.
+//! Sends every request: counts it, delays it if the server asks for that, and adds conditions that the client library
+//! does not support.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -15,30 +15,30 @@ use object_store::{ClientOptions, RetryConfig};
 
 use crate::meter::Meter;
 
-/// The longest that a server may ask us to wait before a request is sent again.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// A read without a byte for so long is given up, and tried again.
+/// The maximum delay that a server may request before a retry.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+/// A read that receives no byte for this long is aborted and retried.
 const STALL: Duration = Duration::from_secs(30);
-/// A request that brings bytes is given up after so long.
+/// The time limit for a request that sends data.
 const UPLOAD: Duration = Duration::from_secs(300);
-/// Idle connections that are kept: as many as there are requests in flight.
+/// The maximum number of idle connections: the same as requests in flight.
 const IDLE: usize = 64;
 
-/// How requests of one server or bucket are sent.
+/// The way in which requests to one server or bucket are sent.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wire {
     pub(crate) meter: Meter,
-    /// No request is sent before this.
+    /// No request is sent before this time.
     not_before: Arc<Mutex<Option<Instant>>>,
     conditions: Arc<Mutex<HashMap<String, Condition>>>,
     retries: Option<usize>,
     retry_timeout: Option<Duration>,
 }
 
-/// What must hold of an object before an upload in parts becomes that object.
+/// The condition that an object must meet for a multipart upload to complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// There is none.
+    /// It does not exist.
     Absent,
     /// It has this entity tag.
     Tag(String),
@@ -49,7 +49,7 @@ impl Wire {
         Self { meter, retries, retry_timeout, ..Self::default() }
     }
 
-    /// The client options that all kinds of storage start from.
+    /// The common client options for all kinds of storage.
     pub(crate) fn client_options() -> ClientOptions {
         ClientOptions::new()
             .with_timeout_disabled()
@@ -57,7 +57,7 @@ impl Wire {
             .with_pool_max_idle_per_host(IDLE)
     }
 
-    /// How failed requests are sent again.
+    /// The retry policy for failed requests.
     pub(crate) fn retry(&self) -> RetryConfig {
         let mut config = RetryConfig::default();
         config.max_retries = self.retries.unwrap_or(config.max_retries);
@@ -65,7 +65,7 @@ impl Wire {
         config
     }
 
-    /// Puts a condition on the request that completes the upload of this object. Servers that do not know it ignore it.
+    /// Adds a condition to the request that completes the upload of this object. Servers without support ignore it.
     pub(crate) fn expect(&self, path: &Path, condition: Option<Condition>) {
         let mut conditions = self.conditions.lock().unwrap_or_else(PoisonError::into_inner);
         match condition {
@@ -74,11 +74,11 @@ impl Wire {
         };
     }
 
-    /// The condition on a request.
+    /// The condition for a request.
     fn condition(&self, request: &HttpRequest) -> Option<Condition> {
         let query = request.uri().query().unwrap_or_default();
         let method = request.method().as_str();
-        // How S3 and Google, and how Azure complete an upload in parts.
+        // The requests that complete a multipart upload on S3 and Google, and on Azure.
         let completes = method == "POST" && query.contains("uploadId=")
             || method == "PUT" && query.contains("comp=blocklist");
         if !completes {
@@ -90,7 +90,7 @@ impl Wire {
         conditions.iter().find(|(key, _)| of(key)).map(|(_, condition)| condition.clone())
     }
 
-    /// Waits until the server wants to hear from us.
+    /// Waits until requests are allowed again.
     async fn wait(&self) {
         let until = *self.not_before.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(left) = until.and_then(|until| until.checked_duration_since(Instant::now())) {
@@ -98,7 +98,7 @@ impl Wire {
         }
     }
 
-    /// Notes what a server that has too much to do says about when to come back. All requests wait for it.
+    /// Records the delay requested by an overloaded server. It applies to all requests.
     fn hold_back(&self, response: &HttpResponse) {
         if !matches!(response.status().as_u16(), 429 | 503) {
             return;
@@ -106,20 +106,20 @@ impl Wire {
         let seconds =
             response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
         let Some(wait) = seconds.map(Duration::from_secs) else { return };
-        let until = Instant::now() + wait.min(LONGEST_WAIT);
+        let until = Instant::now() + wait.min(MAX_WAIT);
         let mut held = self.not_before.lock().unwrap_or_else(PoisonError::into_inner);
         *held = Some(held.map_or(until, |held| held.max(until)));
     }
 }
 
-/// Makes clients whose requests go through a [`Wire`].
+/// Builds HTTP clients that send requests through a [`Wire`].
 #[derive(Debug)]
 pub(crate) struct Connector(pub(crate) Wire);
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         let plain = ReqwestConnector::default();
-        // While bytes are sent nothing is read, so that is no stall.
+        // Nothing is received while data is sent, so the read timeout must not apply.
         let sending = options.clone().with_read_timeout_disabled().with_timeout(UPLOAD);
         let service = Service {
             wire: self.0.clone(),

@@ -1,6 +1,6 @@
-//! Remote storage against a server with a log and faults.
+//! Tests remote storage against a server with a request log and simulated faults.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::single_range_in_vec_init, reason = "lists of ranges are what is tested")]
 
 use std::path::Path;
@@ -101,7 +101,7 @@ fn a_batch_is_one_round_of_merged_requests() -> Result<()> {
 }
 
 #[test]
-fn what_was_announced_costs_one_round() -> Result<()> {
+fn prefetched_reads_cost_one_round() -> Result<()> {
     let folder = files();
     let server = WebServer::start(folder.path()).unwrap();
     for storage in both(&server) {
@@ -118,7 +118,7 @@ fn what_was_announced_costs_one_round() -> Result<()> {
         assert_eq!((storage.size("small")?, storage.read("small")?.unwrap().len()), (Some(9), 9));
         assert!(storage.read("none")?.is_none());
         assert_eq!(server.take_log(), [], "everything was known");
-        // One by one, each would be a round of its own.
+        // Without the prefetch, each would be a separate round.
         blob.prefetch(&[1_000_000..1_000_100, 2_000_000..2_000_100, 3_000_000..3_000_100]);
         for start in [1_000_000_u64, 2_000_000, 3_000_000] {
             assert_eq!(blob.read_range(start..start + 100)?, pattern(LARGE)[start as usize..][..100]);
@@ -150,9 +150,9 @@ fn buckets_are_listed_and_web_servers_are_not() -> Result<()> {
     Ok(())
 }
 
-/// Servers that misbehave: the bytes are right, or there is an error.
+/// Servers that misbehave: the bytes are correct, or there is an error.
 #[test]
-fn trouble_is_survived_or_named() -> Result<()> {
+fn faults_are_survived_or_reported() -> Result<()> {
     let folder = files();
     let server = WebServer::start(folder.path()).unwrap();
     let expected = pattern(LARGE);
@@ -183,7 +183,7 @@ fn trouble_is_survived_or_named() -> Result<()> {
 }
 
 #[test]
-fn an_object_that_changes_is_noticed() -> Result<()> {
+fn changed_objects_are_detected() -> Result<()> {
     let folder = files();
     let server = WebServer::start(folder.path()).unwrap();
     for storage in both(&server) {
@@ -199,7 +199,7 @@ fn an_object_that_changes_is_noticed() -> Result<()> {
     Ok(())
 }
 
-/// Writes a file again, some time later.
+/// Rewrites a file with a later modification time.
 fn rewrite(path: &Path, bytes: &[u8]) {
     std::thread::sleep(std::time::Duration::from_millis(20));
     std::fs::write(path, bytes).unwrap();

@@ -1,4 +1,4 @@
-// The page: which store, which node, and how it is shown.
+// The page: selects a store and a node, and displays it.
 
 import { colour, count, element, replace } from "/view/dom.js";
 import { Tree, matches } from "/view/tree.js";
@@ -14,7 +14,7 @@ const treeRoot = document.getElementById("tree");
 const tree = new Tree(treeRoot, (path) => go(state.file, path));
 const state = { file: null, path: "/", only: null, paths: null, leave: null };
 
-/** The address names the store and the node, so that it can be kept and sent. */
+/** The fragment of the URL names the store and the node, so that the URL can be bookmarked and shared. */
 function read() {
   const words = new URLSearchParams(location.hash.slice(1));
   return { file: words.get("file"), path: words.get("path") ?? "/", folder: words.get("folder") ?? "" };
@@ -50,7 +50,7 @@ async function show() {
     if (file !== state.file) {
       const root = await server.node(file, "/");
       state.file = file;
-      // A store that is one array or table has no other paths.
+      // A store that is a single array or table has no other paths.
       state.paths = ["array", "table"].includes(root.kind) ? ["/"] : null;
       search.value = "";
       await tree.load(file, root);
@@ -65,7 +65,7 @@ async function show() {
   }
 }
 
-/** The stores of a folder. */
+/** Lists the stores in a folder. */
 async function folder(name) {
   state.file = null;
   replace(treeRoot);

@@ -1,14 +1,14 @@
-// An array: a picture with sliders for the other dimensions, a line, or a table of values.
+// The view of an array: a picture or a line with sliders for the other dimensions, or a table of values.
 
 import { colour, element, onFrame, readable, replace } from "/view/dom.js";
 import { lines, picture } from "/view/draw.js";
 import { names, range } from "/view/colour.js";
 import * as server from "/view/server.js";
 
-/** Cells along an axis that are fetched for a picture; longer axes are read in steps. */
-const MOST_CELLS = 1200;
-const MOST_POINTS = 1 << 18;
-const MOST_ROWS = 200, MOST_COLUMNS = 60;
+/** The maximum number of cells per axis in a picture. Longer axes are read with a step. */
+const MAX_CELLS = 1200;
+const MAX_POINTS = 1 << 18;
+const MAX_ROWS = 200, MAX_COLUMNS = 60;
 
 export async function arrayView(body, file, node, report) {
   const shape = node.shape ?? [];
@@ -105,7 +105,7 @@ class ArrayView {
     return element("div", { class: "slider" }, element("span", {}, this.name(axis)), bar, box, told);
   }
 
-  /** Positions as `/data` takes them: numbers, and steps along the shown axes. */
+  /** A selection for `/data`: positions, and steps along the displayed axes. */
   selection(steps = {}) {
     return this.shape.map((extent, axis) => {
       const free = axis === this.x || (axis === this.y && this.mode !== "line");
@@ -118,7 +118,7 @@ class ArrayView {
     return Math.max(1, Math.ceil(this.shape[axis] / most));
   }
 
-  /** Labels of an axis from its coordinate array, where there is one. */
+  /** The labels of an axis from its coordinate array, if there is one. */
   async labels(axis) {
     if (this.coordinates.has(axis)) return this.coordinates.get(axis);
     const named = this.node.labels?.[axis];
@@ -165,11 +165,11 @@ class ArrayView {
   }
 
   async picture(signal) {
-    const by = { [this.y]: this.step(this.y, MOST_CELLS), [this.x]: this.step(this.x, MOST_CELLS) };
+    const by = { [this.y]: this.step(this.y, MAX_CELLS), [this.x]: this.step(this.x, MAX_CELLS) };
     const selection = this.selection({ [this.y]: { by: by[this.y] }, [this.x]: { by: by[this.x] } });
     let values = await server.numbers(this.file, this.node, selection, signal);
     const [height, width] = [Math.ceil(this.shape[this.y] / by[this.y]), Math.ceil(this.shape[this.x] / by[this.x])];
-    if (this.y > this.x) values = turned(values, width, height);
+    if (this.y > this.x) values = transposed(values, width, height);
     const [xAxis, yAxis] = [await this.axis(this.x, by[this.x]), await this.axis(this.y, by[this.y])];
     if (signal.aborted) return;
     const [low, high] = range(values, this.robust);
@@ -181,14 +181,14 @@ class ArrayView {
     this.point(null);
   }
 
-  /** Coordinates that grow are drawn upwards, as on a map. */
+  /** Ascending coordinates are drawn upwards, as on a map. */
   async ascends(axis) {
     const label = await this.labels(axis);
     return Boolean(label?.unit) && Number(label(0)) < Number(label(this.shape[axis] - 1));
   }
 
   async line(signal) {
-    const by = this.step(this.x, MOST_POINTS);
+    const by = this.step(this.x, MAX_POINTS);
     const values = await server.numbers(this.file, this.node, this.selection({ [this.x]: { by } }), signal);
     const xAxis = await this.axis(this.x, by);
     if (signal.aborted) return;
@@ -211,8 +211,8 @@ class ArrayView {
   async values(signal) {
     const [rowAxis, columnAxis] = this.y === null ? [this.x, null] : [this.y, this.x];
     this.offset ??= [0, 0];
-    const rows = Math.min(MOST_ROWS, this.shape[rowAxis] - this.offset[0]);
-    const columns = columnAxis === null ? 1 : Math.min(MOST_COLUMNS, this.shape[columnAxis] - this.offset[1]);
+    const rows = Math.min(MAX_ROWS, this.shape[rowAxis] - this.offset[0]);
+    const columns = columnAxis === null ? 1 : Math.min(MAX_COLUMNS, this.shape[columnAxis] - this.offset[1]);
     const steps = { [rowAxis]: { from: this.offset[0], to: this.offset[0] + rows } };
     if (columnAxis !== null) steps[columnAxis] = { from: this.offset[1], to: this.offset[1] + columns };
     let cells = await server.values(this.file, this.node.path, this.selection(steps), signal);
@@ -223,13 +223,13 @@ class ArrayView {
       Array.from({ length: columns }, (_, column) => { const value = at(row, column); return element("td", { class: typeof value === "number" ? "" : "text", title: shown(value) }, value === null ? "–" : typeof value === "number" ? String(value) : shown(value)); })));
     const move = (part, by, extent) => element("button", { type: "button", disabled: this.offset[part] + by < 0 || this.offset[part] + by >= extent, onclick: () => { this.offset[part] += by; this.draw(); } }, by < 0 ? "‹" : "›");
     const pager = (label, part, size, extent) => extent > size && element("span", {}, `${label} `, move(part, -size, extent), ` ${this.offset[part]}–${Math.min(this.offset[part] + size, extent) - 1} of ${extent} `, move(part, size, extent));
-    replace(this.table, element("div", { class: "controls" }, pager("Rows", 0, MOST_ROWS, this.shape[rowAxis]), columnAxis !== null && pager("Columns", 1, MOST_COLUMNS, this.shape[columnAxis])),
+    replace(this.table, element("div", { class: "controls" }, pager("Rows", 0, MAX_ROWS, this.shape[rowAxis]), columnAxis !== null && pager("Columns", 1, MAX_COLUMNS, this.shape[columnAxis])),
       element("div", { class: "scroll", tabindex: "0" }, element("table", { class: "grid" }, element("thead", {}, element("tr", {}, element("th", { class: "index" }), header)), element("tbody", {}, lines))));
   }
 }
 
-/** Rows and columns exchanged. */
-function turned(values, rows, columns) {
+/** Transposes rows and columns. */
+function transposed(values, rows, columns) {
   const out = new Float64Array(values.length);
   for (let row = 0; row < rows; row++) for (let column = 0; column < columns; column++) out[column * rows + row] = values[row * columns + column];
   return out;

@@ -1,4 +1,4 @@
-// Colour maps: a few published colours of each, and straight lines between them.
+// Colour maps: a few published colours each, interpolated linearly.
 
 const STOPS = {
   viridis: "440154 472d7b 3b528b 2c728e 21918c 28ae80 5ec962 addc30 fde725",
@@ -12,7 +12,7 @@ export const names = Object.keys(STOPS);
 
 const tables = new Map();
 
-/** 256 colours as one list of bytes: red, green, blue. */
+/** 256 colours as bytes: red, green, blue. */
 export function table(name) {
   if (tables.has(name)) return tables.get(name);
   const stops = STOPS[name].split(" ").map((hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)));
@@ -28,7 +28,7 @@ export function table(name) {
   return bytes;
 }
 
-/** The range that is drawn: all finite values, or all but a hundredth at each end. */
+/** The range to draw: all finite values, or without the lowest and the highest hundredth. */
 export function range(values, robust) {
   let low = Infinity, high = -Infinity;
   for (const value of values) {

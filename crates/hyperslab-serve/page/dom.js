@@ -21,7 +21,7 @@ export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** Calls `work` at most once a frame, with the last arguments. */
+/** Calls `work` at most once per frame, with the latest arguments. */
 export function onFrame(work) {
   let wanted = null;
   return (...values) => {
@@ -34,7 +34,7 @@ export function count(number, one, many = `${one}s`) {
   return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 }
 
-/** A number for people: short, and never misleadingly round. */
+/** Formats a number briefly, without misleading rounding. */
 export function readable(value) {
   if (value === null || value === undefined) return "–";
   if (typeof value === "bigint") return value.toString();

@@ -3,7 +3,7 @@
 import { colour, readable } from "/view/dom.js";
 import { table } from "/view/colour.js";
 
-/** Round places for ticks between two numbers. */
+/** Round tick positions between two numbers. */
 export function ticks(low, high, wanted) {
   if (!(high > low)) return [low];
   const raw = (high - low) / Math.max(wanted, 1);
@@ -40,7 +40,7 @@ function title(context, text, x, y, turned = false) {
 
 const shorter = (value) => { const text = readable(Number(Number(value).toPrecision(6))); return text.length > 9 ? Number(value).toExponential(2) : text; };
 
-/** A picture of rows and columns with axes and a colour bar; tells which cell a place of the canvas shows. */
+/** Draws rows and columns as a picture with axes and a colour bar. Returns a function from canvas coordinates to cells. */
 export function picture(canvas, data, options) {
   const { values, rows, columns, low, high, map, logarithmic, xAxis, yAxis, width } = data;
   const margin = { left: 62, right: 96, top: 10, bottom: 44 };
@@ -102,7 +102,7 @@ function scaling(low, high, logarithmic) {
   return (value) => (value > 0 && Number.isFinite(value) ? (Math.log(value) - from) / (to - from || 1) : NaN);
 }
 
-/** Ticks of an axis of cells, with coordinates as labels where there are any. */
+/** Ticks of an axis of cells, labelled with coordinates if there are any. */
 function positions(context, axis, cells, length, mark, apart) {
   context.fillStyle = colour("--soft");
   const wanted = Math.max(2, Math.floor(length / apart));
@@ -131,7 +131,7 @@ function bar(context, x, y, height, { low, high, colours, logarithmic, title: te
   if (text) title(context, text, x + 70, y + height / 2, true);
 }
 
-/** Lines over one axis. Long lines are drawn by the lowest and highest value of each pixel column. */
+/** Lines over one axis. Long lines are drawn as the range of values in each pixel column. */
 export function lines(canvas, { series, xAxis, title: text, width, logarithmic }) {
   const margin = { left: 74, right: 18, top: 12, bottom: 44 };
   const w = Math.max(160, width - margin.left - margin.right), h = Math.max(220, Math.min(460, window.innerHeight - 340));

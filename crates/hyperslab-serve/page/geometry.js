@@ -1,4 +1,4 @@
-// Points and lines in space, drawn as seen from a direction that the mouse or the arrow keys turn.
+// Points and lines in space, rotated with the mouse or the arrow keys.
 
 import { colour, count, element, onFrame, readable, replace } from "/view/dom.js";
 import { table } from "/view/colour.js";
@@ -30,7 +30,7 @@ export async function geometryView(body, file, node, report) {
     draw();
   }
 
-  /** Two sliders an axis choose the box. */
+  /** Two sliders per axis set the box. */
   function ranges() {
     const bounds = view.bounds;
     if (!bounds) return;

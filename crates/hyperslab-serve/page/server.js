@@ -32,7 +32,7 @@ export const table = (file, path, offset, limit, signal) => ask("api/table", { f
 export const geometry = (file, path, level, box) => ask("api/geometry", { file, path, level, box });
 export const exportAddress = (file, path, format, selection) => address("data", { file, path, format, selection });
 
-/** The typed array of a NumPy-style type name; `null` for what is not a number. */
+/** The typed array for a NumPy-style type name; `null` if it is not numeric. */
 export function typed(node) {
   if (node.nullable && /^(u?int|float|bool)/.test(node.dtype)) return Float64Array;
   const name = node.dtype === "enum" ? node.enum.base : node.dtype;
@@ -48,7 +48,7 @@ export function typed(node) {
 
 export const isComplex = (node) => node.dtype.startsWith("complex");
 
-/** Numbers of a selection, as floats. Complex numbers are told by their magnitude. */
+/** The selected numbers as floats. Complex numbers become their magnitudes. */
 export async function numbers(file, node, selection, signal) {
   const key = JSON.stringify([file, node.path, selection]);
   if (kept.has(key)) return kept.get(key);
@@ -67,7 +67,7 @@ export async function numbers(file, node, selection, signal) {
   return values;
 }
 
-/** Marked values become not-a-number, in a copy of floats. */
+/** Replaces values marked as missing by NaN, in a float copy. */
 function withoutMissing(node, values) {
   const marks = [node.attributes?._FillValue, node.attributes?.missing_value].flat().filter((mark) => typeof mark === "number");
   if (!marks.length) return values;
@@ -75,5 +75,5 @@ function withoutMissing(node, values) {
   return Float64Array.from(values, (value) => (narrow.includes(value) ? NaN : value));
 }
 
-/** Values of any type as JSON, with the selection that `/data` takes. */
+/** Values of any type as JSON, for a selection of `/data`. */
 export const values = (file, path, selection, signal) => ask("data", { file, path, selection }, signal);

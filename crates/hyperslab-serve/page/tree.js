@@ -1,4 +1,4 @@
-// The tree of nodes: loaded group by group, walked with the arrow keys.
+// The tree of nodes: loads groups on demand, supports the arrow keys.
 
 import { element, replace, readable } from "/view/dom.js";
 import * as server from "/view/server.js";
@@ -83,7 +83,7 @@ export class Tree {
     if (!silent) this.onSelect(item.node.path);
   }
 
-  /** Opens the groups above a path and selects it. */
+  /** Expands the groups above a path and selects it. */
   async reveal(path) {
     let at = this.list?.firstElementChild;
     if (!at) return;
@@ -126,7 +126,7 @@ export class Tree {
 export function matches(paths, text, onSelect) {
   const wanted = text.toLowerCase();
   const found = paths.filter((path) => path.toLowerCase().includes(wanted)).slice(0, 300);
-  if (!found.length) return element("p", { class: "quiet-note", style: "padding: 4px 12px" }, "No node has this in its path.");
+  if (!found.length) return element("p", { class: "quiet-note", style: "padding: 4px 12px" }, "No node path contains this text.");
   return element("ul", { role: "tree", "aria-label": "Found nodes" }, found.map((path) => {
     const item = element("li", { role: "treeitem", tabindex: "0", "data-path": path },
       element("div", { class: "row", title: path }, element("span", { class: "twist" }), element("span", { class: "name" }, path)));

@@ -1,4 +1,5 @@
-//! What our page asks for beyond h5grove's API: stores of a folder, nodes page by page, rows of tables, geometry by box and level.
+//! The page's own API, beyond h5grove's: stores of a folder, nodes in pages, rows of tables, geometry by box and
+//! level.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,16 +20,16 @@ use crate::root::inside;
 use crate::stores::Opened;
 use crate::work::Job;
 
-/// Members that are told at once.
-const MOST_MEMBERS: u64 = 1000;
-/// Entries of a folder that are told.
-const MOST_FILES: usize = 2000;
-/// Rows of a table that are told at once.
-const MOST_ROWS: u64 = 2000;
-/// Vertices that are told at once.
-const MOST_VERTICES: u64 = 200_000;
+/// The maximum number of members in a response.
+const MAX_MEMBERS: u64 = 1000;
+/// The maximum number of folder entries in a response.
+const MAX_FILES: usize = 2000;
+/// The maximum number of table rows in a response.
+const MAX_ROWS: u64 = 2000;
+/// The maximum number of vertices in a response.
+const MAX_VERTICES: u64 = 200_000;
 
-/// What is served.
+/// Describes what is served.
 pub(crate) async fn about(Shared(state): Shared<Arc<State>>) -> Response {
     Answer::json(&json!({
         "name": "hyperslab", "version": env!("CARGO_PKG_VERSION"), "store": state.root.only_store(),
@@ -36,7 +37,7 @@ pub(crate) async fn about(Shared(state): Shared<Arc<State>>) -> Response {
     .plain()
 }
 
-/// The stores and folders directly in a folder.
+/// Lists the stores and folders directly in a folder.
 pub(crate) async fn files(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
     let parameters = Parameters::of(&uri);
     let shared = Arc::clone(&state);
@@ -67,11 +68,11 @@ fn list(state: &State, name: &str) -> Result<Value, Failure> {
     let mut entries = Vec::new();
     for entry in std::fs::read_dir(&folder).map_err(failed)?.flatten() {
         let shown = entry.file_name().to_string_lossy().into_owned();
-        if shown.starts_with('.') || entries.len() >= MOST_FILES {
+        if shown.starts_with('.') || entries.len() >= MAX_FILES {
             continue;
         }
         let relative = if clean.is_empty() { shown.clone() } else { format!("{clean}/{shown}") };
-        // A link out of the folder is not there.
+        // Hide symbolic links that lead out of the folder.
         let Ok(path) = inside(root, &relative) else { continue };
         if let Some((kind, format)) = kind_of(&path, root) {
             entries.push((shown, kind, format));
@@ -85,7 +86,8 @@ fn list(state: &State, name: &str) -> Result<Value, Failure> {
     Ok(json!({"folder": clean, "entries": entries}))
 }
 
-/// Is it a store, a folder, or nothing that is shown? A file is taken at the word of its name, or looked at.
+/// Returns whether a path is a store or a folder; `None` hides it. Recognises files by their extension or, failing
+/// that, their content.
 fn kind_of(path: &Path, root: &Path) -> Option<(&'static str, Option<&'static str>)> {
     let options = OpenOptions::default().with_mapped(false).with_within(root.to_owned());
     if path.is_dir() {
@@ -111,7 +113,7 @@ async fn respond(
     answer(state, asked, move |opened, job| produce(&parameters, opened, job)).await
 }
 
-/// A node as `tet info --json` shows it, without what takes a walk over its chunks.
+/// A node as in `tet info --json`, without the parts that require visiting its chunks.
 pub(crate) async fn node(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
     respond(state, "node", &uri, headers, |parameters, opened, _| {
         let path = normal_path(&parameters.path());
@@ -126,12 +128,12 @@ pub(crate) async fn node(Shared(state): Shared<Arc<State>>, uri: Uri, headers: H
     .await
 }
 
-/// Members of a group: `offset` and `limit` choose which.
+/// The members of a group, selected by `offset` and `limit`.
 pub(crate) async fn children(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
     respond(state, "children", &uri, headers, |parameters, opened, job| {
         let path = normal_path(&parameters.path());
         let offset = parameters.number("offset", 0, u64::MAX)?;
-        let limit = parameters.number("limit", 200, MOST_MEMBERS)?;
+        let limit = parameters.number("limit", 200, MAX_MEMBERS)?;
         let names = opened.store.children(&path)?;
         let mut members = Vec::new();
         for name in names.iter().skip(usize::try_from(offset).unwrap_or(usize::MAX)).take(limit as usize) {
@@ -154,12 +156,12 @@ fn member(opened: &Opened, path: &str, name: &str) -> Value {
     }
 }
 
-/// Rows of a table: `offset` and `limit` choose which, `column` (repeatable) chooses columns.
+/// The rows of a table, selected by `offset` and `limit`; `column` (repeatable) selects columns.
 pub(crate) async fn table(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
     respond(state, "table", &uri, headers, |parameters, opened, job| {
         let table = opened.store.table(&parameters.path())?;
         let offset = parameters.number("offset", 0, u64::MAX)?;
-        let limit = parameters.number("limit", 100, MOST_ROWS)?;
+        let limit = parameters.number("limit", 100, MAX_ROWS)?;
         let names: Vec<String> = parameters.all("column").map(str::to_owned).collect();
         let chosen = (!names.is_empty()).then_some(names);
         let _held = job.reserve(limit * table.schema().columns.len() as u64 * 64)?;
@@ -184,12 +186,13 @@ pub(crate) async fn table(Shared(state): Shared<Arc<State>>, uri: Uri, headers: 
     .await
 }
 
-/// What a box (`box=x0,y0,z0,x1,y1,z1`) selects of a geometry at a level. Without a level, the finest that is not too large.
+/// The part of a geometry in a box (`box=x0,y0,z0,x1,y1,z1`) at a level. Without a level, the finest that is not too
+/// large.
 pub(crate) async fn geometry(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
     respond(state, "geometry", &uri, headers, |parameters, opened, job| {
         let geometry = opened.store.geometry(&parameters.path())?;
         let levels = geometry.inner().levels()?;
-        let limit = parameters.number("limit", MOST_VERTICES, MOST_VERTICES)?;
+        let limit = parameters.number("limit", MAX_VERTICES, MAX_VERTICES)?;
         let region = parameters.get("box").map(parse_box).transpose()?;
         let level = match parameters.get("level") {
             Some(_) => usize::try_from(parameters.number("level", 0, u64::MAX)?).ok(),
@@ -200,7 +203,7 @@ pub(crate) async fn geometry(Shared(state): Shared<Arc<State>>, uri: Uri, header
         };
         let number = level.unwrap_or(0).min(levels.len().saturating_sub(1));
         let vertices = levels.get(number).map_or(0, |level| level.vertices);
-        // A box brings less than the whole level, but how much is known only afterwards.
+        // A box selects only part of the level, but its size is unknown before reading.
         let held = job.reserve(vertices.min(limit * 16).saturating_mul(128))?;
         let query = GeometryQuery {
             level: (levels.len() > 1).then_some(number),
@@ -228,7 +231,7 @@ pub(crate) async fn geometry(Shared(state): Shared<Arc<State>>, uri: Uri, header
     .await
 }
 
-/// All numbers in one list.
+/// Flattens numbers into a single list.
 fn flat(values: &Values) -> Value {
     (0..values.len()).map(|index| element_to_json(&values.dtype, &values.elements, index)).collect()
 }

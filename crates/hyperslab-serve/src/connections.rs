@@ -18,7 +18,7 @@ use tokio::time::{Instant, Sleep};
 use crate::ServeOptions;
 
 /// The slowest rate, in bytes per second, at which a client may read a response.
-pub(crate) const SLOWEST: u64 = 16 << 10;
+pub(crate) const MIN_READ_RATE: u64 = 16 << 10;
 
 /// Answers requests until the process ends.
 pub(crate) async fn serve(
@@ -39,7 +39,7 @@ pub(crate) async fn serve(
         builder.timer(TokioTimer::new()).header_read_timeout(options.header_timeout);
         let connection = builder.serve_connection(io, service.clone());
         tokio::spawn(async move {
-            // A client that disconnects, or is disconnected, concerns nobody else.
+            // Errors of one client's connection must not affect the others.
             let _ = connection.await;
             drop(place);
         });
@@ -87,7 +87,7 @@ impl<S> Connection<S> {
                 let window = self.window;
                 let blocked = self.blocked.get_or_insert_with(|| Blocked {
                     deadline: Box::pin(tokio::time::sleep_until(Instant::now() + window)),
-                    left: (SLOWEST * window.as_secs()).max(1),
+                    left: (MIN_READ_RATE * window.as_secs()).max(1),
                 });
                 ready!(blocked.deadline.as_mut().poll(context));
                 let slow = "the client reads too slowly";

@@ -1,24 +1,25 @@
 //! The API of h5grove 4, for every format.
 //!
-//! Bodies are those of h5grove on HDF5 files, with the following exceptions. The test `peers_h5grove` compares them.
+//! Response bodies equal those of h5grove for HDF5 files, with the following exceptions. The test `peers_h5grove`
+//! compares them.
 //!
-//! | where | h5grove | here |
+//! | case | h5grove | Hyperslab |
 //! |---|---|---|
 //! | external links, external and virtual sources in other files | followed | never followed: `external_link`; 422, `message` |
-//! | a store whose root is an array or a table | no HDF5 file is | a group with the member `data`; `/data` and `/stats` also take `/` for it |
+//! | a store whose root is an array or a table | does not occur in HDF5 | a group with the member `data`; `/data` and `/stats` also accept `/` for it |
 //! | an empty `path` | 404 | the root |
 //! | `/data` and `/stats` of a group, a bad selection, too many axes | 500, text | 422, `message` |
 //! | `/stats` of `float16` and `float32` | sums in the precision of the type, `null` where they overflow | sums in double precision |
 //! | `/stats` of 64-bit integers | exact extremes | extremes as doubles |
-//! | `/stats` of an array type | of all its elements | 422, `message` |
-//! | `/stats` of complex numbers | of their real parts | 422, `message` |
+//! | `/stats` of an array type | over all its elements | 422, `message` |
+//! | `/stats` of complex numbers | over their real parts | 422, `message` |
 //! | `float16` in JSON | the last digit rounded to even | the last digit rounded up |
 //! | `float32` inside a compound in JSON | the shortest text of a single | the shortest text of a double |
-//! | a link to a group that holds it | the group again | `soft_link`; 422 from `/attr` |
-//! | `resolve_links=none` | links as links | links that lead somewhere as their targets |
+//! | a link to a group that contains it | the group again | `soft_link`; 422 from `/attr` |
+//! | `resolve_links=none` | links as links | valid links as their targets |
 //! | the message about a wrong `resolve_links` | Python's names | the values |
-//! | object and region references in JSON | `<HDF5 object reference>` | the path that they refer to; an empty text for null |
-//! | dates, which h5py keeps in opaque types, as `bin`, `npy`, `csv` | 422 | integers, in NumPy's date type, as numbers |
+//! | object and region references in JSON | `<HDF5 object reference>` | the path that they refer to; empty for null |
+//! | dates, which h5py stores in opaque types, as `bin`, `npy`, `csv` | 422 | integers, in NumPy's date type, as numbers |
 //! | `npy` of big-endian data | big-endian | little-endian, same values |
 //! | `tiff` of `float16` | half precision | single precision |
 //! | `tiff` of more than two dimensions | the shape in a description | a page per image |
@@ -27,7 +28,8 @@
 //! | string types | `strpad` | also `strPad`, which H5Web reads |
 //! | damaged and unsupported nodes of a group | the whole request fails | kind `other` |
 //!
-//! Tables are datasets of a compound type, geometries groups of `vertices`, `links` and attributes by level.
+//! Tables appear as datasets of a compound type. Geometries appear as groups of `vertices`, `links` and attributes,
+//! by level.
 
 mod csv;
 mod data;

@@ -14,7 +14,7 @@ use crate::parameters::Parameters;
 use crate::{ServeOptions, State};
 
 /// The maximum length of a request's URI.
-const LONGEST_URI: usize = 16 << 10;
+const MAX_URI_LENGTH: usize = 16 << 10;
 
 /// The cookie in which a browser keeps the token.
 const COOKIE: &str = "hyperslab_token";
@@ -45,7 +45,7 @@ pub(crate) async fn check(Shared(state): Shared<Arc<State>>, request: Request, n
 
 fn refuse(options: &ServeOptions, request: &Request) -> Option<Response> {
     let failure = |status, message: &str| Some(Failure::new(status, message).into_response());
-    if request.uri().path_and_query().is_some_and(|target| target.as_str().len() > LONGEST_URI) {
+    if request.uri().path_and_query().is_some_and(|target| target.as_str().len() > MAX_URI_LENGTH) {
         return failure(StatusCode::URI_TOO_LONG, "the address of the request is too long");
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
@@ -141,7 +141,7 @@ fn allowed_origin(options: &ServeOptions, headers: &HeaderMap) -> Option<HeaderV
     options.cors.iter().any(|allowed| allowed.as_bytes() == origin.as_bytes()).then(|| origin.clone())
 }
 
-/// Refuses an origin that no browser sends, so that a typing error does not go unnoticed.
+/// Rejects values that no browser sends, so that typing errors are noticed.
 pub(crate) fn check_origin(origin: &str) -> Result<()> {
     let parsed = origin.parse::<Uri>().ok();
     let plain = parsed.as_ref().is_some_and(|uri| {

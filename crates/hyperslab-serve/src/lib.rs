@@ -1,28 +1,28 @@
 //! A read-only web server for stores of any format.
 //!
-//! | path | answers |
+//! | path | response |
 //! |---|---|
 //! | `/` | the page; `ok` for programs |
-//! | `/view/` | the small page of our own, also where another one is at `/` |
-//! | `/meta`, `/attr`, `/data`, `/paths`, `/stats` | the API of h5grove 4, which H5Web speaks, for every format |
+//! | `/view/` | the built-in page, even if `/` serves another one |
+//! | `/meta`, `/attr`, `/data`, `/paths`, `/stats` | the API of h5grove 4 (used by H5Web), for every format |
 //! | `/zarr/STORE/KEY` | the store as a Zarr v3 store, with the codecs of the specification |
-//! | `/zarr-numcodecs/STORE/KEY` | the same, for readers that also have the codecs of numcodecs |
-//! | `/zarr2/STORE/KEY` | the same as Zarr v2, for programs that know no other |
+//! | `/zarr-numcodecs/STORE/KEY` | the same, for readers that also support the codecs of numcodecs |
+//! | `/zarr2/STORE/KEY` | the same as Zarr v2, for programs without Zarr v3 |
 //! | `/neuroglancer/STORE/KEY` | geometries as Neuroglancer's precomputed annotations and skeletons |
-//! | `/api/…` | stores, nodes, tables and geometries for our page |
+//! | `/api/…` | stores, nodes, tables and geometries for the built-in page |
 //!
-//! | module | does |
+//! | module | purpose |
 //! |---|---|
-//! | `root` | names to locations: nothing outside the served folder can be named |
-//! | `stores` | open stores, opened again when their files change |
-//! | `connections` | connections: how many, and how slow |
+//! | `root` | resolves names to locations, never outside the served folder |
+//! | `stores` | keeps stores open, and reopens them when their files change |
+//! | `connections` | limits the number of connections and disconnects slow clients |
 //! | `guard` | the `Host` header, the token, CORS, methods and the length of requests |
-//! | `work` | engine work on a bounded number of threads, in bounded memory and time; stopped when its client is gone |
-//! | `answer` | bodies with `ETag`, ranges and lengths; the cache of answers; streams |
+//! | `work` | runs engine work on a bounded number of threads, in bounded memory and time; cancels it if the client disconnects |
+//! | `answer` | response bodies with `ETag`, ranges and lengths; the response cache; streams |
 //! | `grove` | the API of h5grove |
 //! | `zarr` | Zarr over HTTP |
 //! | `neuroglancer` | annotations and skeletons |
-//! | `api` | what our page asks for beyond that |
+//! | `api` | the built-in page's own API |
 //! | `page` | the files of the pages |
 //!
 //! ```no_run
@@ -64,11 +64,11 @@ use root::Root;
 use stores::Stores;
 use work::Work;
 
-/// A server of one location.
+/// A server for one location.
 #[derive(Debug, Clone)]
 pub struct Server(Arc<State>);
 
-/// What all requests share.
+/// The state that all requests share.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) root: Root,
@@ -79,17 +79,17 @@ pub(crate) struct State {
 }
 
 impl Server {
-    /// A server of a store, a folder of stores or a URL.
+    /// Creates a server for a store, a folder of stores or a URL.
     ///
     /// # Errors
     ///
-    /// [`Io`](hyperslab::Error::Io) if the location cannot be read, [`Invalid`](hyperslab::Error::Invalid) for a file that is no
-    /// store, an origin that is none and a folder without a page.
+    /// [`Io`](hyperslab::Error::Io) if the location cannot be read, [`Invalid`](hyperslab::Error::Invalid) for a file
+    /// that is not a store, an invalid origin, or a page folder without a page.
     pub fn new(location: &Path, options: ServeOptions) -> Result<Self> {
         options.cors.iter().try_for_each(|origin| guard::check_origin(origin))?;
         options.page.as_deref().map_or(Ok(()), page::check)?;
         let root = Root::new(location, &options.open)?;
-        // A quarter is for answers that are kept, the rest for work.
+        // A quarter is for the response cache, the rest for work.
         let kept = options.memory / 4;
         Ok(Self(Arc::new(State {
             stores: Stores::new(&options),
@@ -100,7 +100,7 @@ impl Server {
         })))
     }
 
-    /// The name of the store, when one store is served rather than a folder.
+    /// The name of the store if a single store is served; `None` for a folder.
     #[must_use]
     pub fn only_store(&self) -> Option<&str> {
         self.0.root.only_store()
@@ -134,11 +134,11 @@ impl Server {
             .with_state(state)
     }
 
-    /// Answers requests until the process ends.
+    /// Serves requests until the process ends.
     ///
     /// # Errors
     ///
-    /// What the listener says.
+    /// Any error of the listener.
     pub async fn serve(self, listener: tokio::net::TcpListener) -> std::io::Result<()> {
         connections::serve(listener, self.router(), &self.0.options).await
     }

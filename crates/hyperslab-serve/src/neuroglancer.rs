@@ -1,16 +1,18 @@
-//! Geometries for Neuroglancer, in its precomputed formats: `/neuroglancer/STORE/annotations` and `/neuroglancer/STORE/skeletons`.
+//! Geometries for Neuroglancer in its precomputed formats: `/neuroglancer/STORE/annotations` and
+//! `/neuroglancer/STORE/skeletons`.
 //!
-//! Every geometry is points: its vertices are annotations of type `POINT` with their numbers as properties, in one level of
-//! a spatial index whose cells are made when they are asked for. Geometries of lines are skeletons as well, one an object.
+//! Every geometry is available as points: its vertices are annotations of type `POINT`, with numeric attributes as
+//! properties, in a spatial index of one level whose cells are computed on request. Geometries of lines are also
+//! available as skeletons, one per object.
 //!
-//! | key | holds |
+//! | key | content |
 //! |---|---|
 //! | `annotations/info` | axes, bounds, properties, the grid of cells |
 //! | `annotations/spatial0/I_J_K` | the annotations of a cell |
-//! | `annotations/by_id/N` | one annotation; its number is that of its cell and its row there |
-//! | `skeletons/info` | what vertices have beside their place |
+//! | `annotations/by_id/N` | one annotation; its id encodes its cell and its row in the cell |
+//! | `skeletons/info` | the attributes of vertices |
 //! | `skeletons/ID` | the lines of an object |
-//! | `skeletons/properties/info` | the ids of the objects, where they are not too many |
+//! | `skeletons/properties/info` | the ids of the objects, unless there are too many |
 
 use std::sync::Arc;
 
@@ -27,16 +29,16 @@ use crate::stores::Opened;
 use crate::work::{Held, Job};
 use crate::zarr::split;
 
-/// Vertices that a cell of the index has, on average, at most.
+/// The target for the average number of vertices in an index cell.
 const PER_CELL: f64 = 8192.0;
-/// Cells along an axis, at most.
-const MOST_CELLS: f64 = 256.0;
-/// Vertices that one answer may have.
-const MOST_VERTICES: u64 = 4_000_000;
-/// Memory that a vertex takes while an answer is made.
+/// The maximum number of cells along an axis.
+const MAX_CELLS: f64 = 256.0;
+/// The maximum number of vertices in a response.
+const MAX_VERTICES: u64 = 4_000_000;
+/// The memory per vertex while a response is built.
 const VERTEX_BYTES: u64 = 128;
 
-/// Any object of a store.
+/// Serves any key of a store.
 pub(crate) async fn object(
     Shared(state): Shared<Arc<State>>,
     Path(whole): Path<String>,
@@ -70,7 +72,7 @@ fn produce(opened: &Opened, key: &str, job: &Job) -> Result<Answer, Failure> {
     }
 }
 
-/// The node, the kind of objects, and the rest of a key: `a/b/annotations/info`.
+/// Splits a key such as `a/b/annotations/info` into node, object type and the rest.
 fn parts(key: &str) -> Option<(String, &'static str, &str)> {
     for kind in ["annotations", "skeletons"] {
         let marks = key.match_indices(kind).map(|(at, _)| at);
@@ -85,7 +87,7 @@ fn parts(key: &str) -> Option<(String, &'static str, &str)> {
     None
 }
 
-/// A geometry and the grid of its index.
+/// A geometry and the grid of its spatial index.
 struct Scene<'a> {
     geometry: &'a GeometryReader,
     low: Vec<f64>,
@@ -106,31 +108,31 @@ impl<'a> Scene<'a> {
             return Err(Failure::query("the geometry has no bounds, which the index of annotations needs"));
         };
         let rank = low.len() as f64;
-        let parts = (vertices as f64 / PER_CELL).powf(1.0 / rank).ceil().clamp(1.0, MOST_CELLS) as u64;
+        let parts = (vertices as f64 / PER_CELL).powf(1.0 / rank).ceil().clamp(1.0, MAX_CELLS) as u64;
         let cells = low.iter().zip(&high).map(|(low, high)| if high > low { parts } else { 1 }).collect();
         Ok(Self { geometry, low, high, cells, vertices })
     }
 
-    /// The length of a cell along each axis; one where the geometry is flat.
+    /// The length of a cell along each axis; one along axes without extent.
     fn sizes(&self) -> Vec<f64> {
         let each = self.low.iter().zip(&self.high).zip(&self.cells);
         each.map(|((low, high), cells)| if high > low { (high - low) / *cells as f64 } else { 1.0 }).collect()
     }
 
-    /// What a query selects, in memory that is taken first.
+    /// Runs a query after reserving memory for its result.
     fn query(&self, query: &GeometryQuery, most: u64, job: &Job) -> Result<(Selected, Held), Failure> {
         let held = job.reserve(most.min(self.vertices).saturating_mul(VERTEX_BYTES))?;
         let found = self.geometry.query(query)?;
         job.progress.check_cancelled()?;
         let count = found.vertices() as u64;
-        if count > MOST_VERTICES {
-            let message = format!("{count} vertices, but the limit is {MOST_VERTICES}");
+        if count > MAX_VERTICES {
+            let message = format!("{count} vertices, but the limit is {MAX_VERTICES}");
             return Err(Failure::query(message));
         }
         Ok((found, held))
     }
 
-    /// What the first cell that has any vertices says of the attributes.
+    /// The attributes of the first cell that has vertices.
     fn sample(&self, job: &Job) -> Result<Vec<Property>, Failure> {
         let cell = vec![0; self.cells.len()];
         let (found, _held) = self.in_cell(&cell, job)?;
@@ -152,26 +154,27 @@ impl<'a> Scene<'a> {
             "relationships": [],
             "by_id": {"key": "by_id"},
             "spatial": [{
-                "key": "spatial0", "grid_shape": self.cells, "chunk_size": self.sizes(), "limit": MOST_VERTICES,
+                "key": "spatial0", "grid_shape": self.cells, "chunk_size": self.sizes(), "limit": MAX_VERTICES,
             }],
         })))
     }
 
-    /// The cell of a name such as `0_3_1`.
+    /// Parses a cell name such as `0_3_1`.
     fn cell_named(&self, name: &str) -> Option<Vec<u64>> {
         let cell: Vec<u64> = name.split('_').map(|at| at.parse().ok()).collect::<Option<_>>()?;
         let inside = cell.len() == self.cells.len() && cell.iter().zip(&self.cells).all(|(at, end)| at < end);
         inside.then_some(cell)
     }
 
-    /// The vertices of a cell, without those on its upper faces, which are the next one's.
+    /// The vertices of a cell. Vertices on its upper faces belong to the next cell.
     fn in_cell(&self, cell: &[u64], job: &Job) -> Result<(Selected, Held), Failure> {
         let sizes = self.sizes();
         let corner = |axis: usize, at: u64| {
             let last = at >= self.cells[axis];
             if last { self.high[axis] } else { self.low[axis] + sizes[axis] * at as f64 }
         };
-        // A little more on each side: which cell a vertex is in is settled by `own_rows`, however the corners were rounded.
+        // Enlarge the box slightly, because its corners may be rounded. `own_rows` decides which vertices belong to
+        // the cell.
         let more = |axis: usize| sizes[axis] * 1e-6;
         let axes = 0..cell.len();
         let region = [
@@ -179,7 +182,7 @@ impl<'a> Scene<'a> {
             axes.map(|axis| corner(axis, cell[axis] + 1) + more(axis)).collect(),
         ];
         let query = GeometryQuery { region: Some(region), ..self.finest() };
-        self.query(&query, MOST_VERTICES, job)
+        self.query(&query, MAX_VERTICES, job)
     }
 
     fn finest(&self) -> GeometryQuery {
@@ -187,7 +190,7 @@ impl<'a> Scene<'a> {
         GeometryQuery { level: (levels > 1).then_some(0), ..GeometryQuery::default() }
     }
 
-    /// The rows of a cell that are its own.
+    /// The rows whose vertices belong to this cell.
     fn own_rows(&self, cell: &[u64], places: &[f64]) -> Vec<usize> {
         let (rank, sizes) = (cell.len(), self.sizes());
         let own = |place: &[f64]| {
@@ -238,7 +241,7 @@ impl<'a> Scene<'a> {
         Ok(Some(binary(bytes).held(held)))
     }
 
-    /// Lines in at most three dimensions.
+    /// Fails unless the geometry has lines in at most three dimensions.
     fn check_lines(&self) -> Result<(), Failure> {
         let schema = self.geometry.schema();
         let unlike = schema.kinds.iter().any(|kind| kind.contains("mesh") || kind.contains("cloud"));
@@ -266,7 +269,7 @@ impl<'a> Scene<'a> {
 
     fn objects(&self, job: &Job) -> Result<Option<Answer>, Failure> {
         self.check_lines()?;
-        if self.vertices > MOST_VERTICES {
+        if self.vertices > MAX_VERTICES {
             return Ok(None);
         }
         let query = GeometryQuery { attributes: Some(Vec::new()), ..self.finest() };
@@ -281,7 +284,7 @@ impl<'a> Scene<'a> {
     fn skeleton(&self, id: i64, job: &Job) -> Result<Option<Answer>, Failure> {
         self.check_lines()?;
         let query = GeometryQuery { objects: vec![id], ..self.finest() };
-        let (found, held) = match self.query(&query, MOST_VERTICES, job) {
+        let (found, held) = match self.query(&query, MAX_VERTICES, job) {
             Err(failure) if failure.status() != axum::http::StatusCode::PAYLOAD_TOO_LARGE => return Ok(None),
             found => found?,
         };
@@ -312,7 +315,7 @@ fn binary(bytes: Vec<u8>) -> Answer {
     Answer::new("application/octet-stream", bytes.into())
 }
 
-/// A number of every vertex.
+/// A numeric attribute of the vertices.
 struct Property {
     name: String,
     kind: PropertyKind,
@@ -331,7 +334,7 @@ enum PropertyKind {
 }
 
 impl PropertyKind {
-    /// The kind in which numbers of this type are told; whole numbers of eight bytes as floats.
+    /// The property type for numbers of this type. 64-bit integers become floats.
     const fn of(dtype: &DType) -> Self {
         match dtype {
             DType::UInt32 => Self::UInt32,
@@ -376,7 +379,8 @@ impl Property {
     }
 }
 
-/// The attributes that are one number a vertex and whose names Neuroglancer takes; the widest first, as they are encoded.
+/// The attributes with one number per vertex and a name that Neuroglancer accepts. Sorted by decreasing size, as in
+/// the encoding.
 fn properties(found: &Selected) -> Vec<Property> {
     let named = |name: &str| {
         name.starts_with(|letter: char| letter.is_ascii_lowercase())
@@ -396,7 +400,7 @@ fn properties(found: &Selected) -> Vec<Property> {
     all
 }
 
-/// A place and its properties, padded to whole words.
+/// Encodes a position and its properties, padded to 4 bytes.
 fn encode(bytes: &mut Vec<u8>, row: usize, places: &[f64], rank: usize, properties: &[Property]) {
     let start = bytes.len();
     let place = places.get(row * rank..(row + 1) * rank).unwrap_or_default();

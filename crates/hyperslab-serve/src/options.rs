@@ -1,36 +1,37 @@
-//! What a server may use, and who may ask it.
+//! The server's limits and access rules.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use hyperslab::{ExternalFiles, OpenOptions};
 
-/// What a server may use, and who may ask it.
+/// The server's limits and access rules.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServeOptions {
-    /// Memory for answers that are kept and for work, in bytes.
+    /// Memory for the response cache and for work, in bytes.
     pub memory: u64,
-    /// The longest that the work for a request may take. A client must read at least 16 KiB per second of this time.
+    /// The time limit for the work of a request. A client must read at least 16 KiB per second of this time.
     pub timeout: Duration,
-    /// Requests that are worked on at once; others wait.
+    /// The number of requests processed at once; others wait.
     pub workers: usize,
-    /// Requests that may wait; further ones are refused.
+    /// The number of requests that may wait; further ones are rejected.
     pub waiting: usize,
-    /// Connections at once; further ones wait.
+    /// The number of connections at once; further ones wait.
     pub connections: usize,
-    /// The longest that a connection may take to send the headers of its next request. An idle connection is closed after this
-    /// time.
+    /// The time limit for receiving the headers of a connection's next request. An idle connection is closed after
+    /// this time.
     pub header_timeout: Duration,
-    /// Refuse requests without this token.
+    /// Reject requests without this token.
     pub token: Option<String>,
-    /// Origins whose pages may read answers; `*` for any.
+    /// Origins whose pages may read responses; `*` for any.
     pub cors: Vec<String>,
-    /// Names by which the server may be addressed, besides `localhost` and addresses.
+    /// Host names under which the server may be accessed, besides `localhost` and IP addresses.
     pub hosts: Vec<String>,
     /// The folder of a page that replaces the embedded one.
     pub page: Option<PathBuf>,
-    /// How stores are opened. External files are never followed and nothing is mapped, whatever this says.
+    /// How to open stores. Regardless of these options, external files are never followed and nothing is
+    /// memory-mapped.
     pub open: OpenOptions,
 }
 
@@ -68,7 +69,7 @@ impl Default for ServeOptions {
 }
 
 impl ServeOptions {
-    /// How a store is opened for strangers: files that change underneath must not end the process, so nothing is mapped.
+    /// The options for opening stores. Nothing is mapped, because a mapped file that changes could crash the process.
     pub(crate) fn open_options(&self, within: Option<PathBuf>) -> OpenOptions {
         self.open
             .clone()
@@ -79,7 +80,7 @@ impl ServeOptions {
     }
 }
 
-/// A token that nobody can guess: 128 random bits in hexadecimal digits.
+/// Returns an unguessable token: 128 random bits in hexadecimal.
 ///
 /// # Errors
 ///

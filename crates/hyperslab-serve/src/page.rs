@@ -1,4 +1,4 @@
-//! The pages: our own, which needs no build step, and H5Web if it was built.
+//! The pages: the built-in one, which needs no build step, and H5Web if it was built.
 
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::answer::{Failure, entity_tag, matches_tag, not_modified, put};
 /// A file of a page: its name and content.
 type PageFile = (&'static str, &'static [u8]);
 
-/// The files of our own page.
+/// The files of the built-in page.
 const OWN: &[PageFile] = &[
     ("index.html", include_bytes!("../page/index.html")),
     ("style.css", include_bytes!("../page/style.css")),

@@ -1,5 +1,5 @@
-//! Names to locations. Nothing outside the served folder can be named: not by `..`, not by an absolute path, not through a
-//! symbolic link.
+//! Resolves names to locations. Nothing outside the served folder can be reached: not by `..`, not by an absolute
+//! path, not through a symbolic link.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,14 @@ use hyperslab::{Error, OpenOptions, Result, is_remote};
 
 use crate::answer::Failure;
 
-/// What is served.
+/// The served location.
 #[derive(Debug, Clone)]
 pub(crate) enum Root {
-    /// One store of this machine.
+    /// One local store.
     Store {
         /// The name that requests use.
         name: String,
-        /// Where it is, links resolved.
+        /// The path with links resolved.
         path: PathBuf,
     },
     /// All stores below a folder.
@@ -28,19 +28,19 @@ pub(crate) enum Root {
     },
 }
 
-/// Where a named store is.
+/// The location of a named store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Located {
-    /// Its one spelling.
+    /// The normalised name.
     pub(crate) name: String,
-    /// The path, links resolved, or the URL.
+    /// The path with links resolved, or the URL.
     pub(crate) path: PathBuf,
     /// The folder that links must not lead out of; `None` for a URL.
     pub(crate) within: Option<PathBuf>,
 }
 
 impl Root {
-    /// Looks at a location.
+    /// Examines a location.
     pub(crate) fn new(location: &Path, options: &OpenOptions) -> Result<Self> {
         if is_remote(location) {
             let text = location.to_string_lossy();
@@ -60,7 +60,7 @@ impl Root {
         Ok(Self::Store { name, path })
     }
 
-    /// The name of the only store.
+    /// The name of the only store; `None` for a folder.
     pub(crate) fn only_store(&self) -> Option<&str> {
         match self {
             Self::Store { name, .. } | Self::Remote { name, .. } => Some(name),
@@ -68,12 +68,12 @@ impl Root {
         }
     }
 
-    /// The folder of stores, where one is served.
+    /// The folder of stores; `None` for a single store.
     pub(crate) fn folder(&self) -> Option<&Path> {
         if let Self::Folder(path) = self { Some(path) } else { None }
     }
 
-    /// Where the store of this name is. Without a name, the only store.
+    /// Locates the store with this name. An empty name refers to the only store.
     pub(crate) fn resolve(&self, name: &str) -> Result<Located, Failure> {
         let clean = clean_name(name).ok_or_else(Failure::no_file)?;
         match self {
@@ -91,7 +91,7 @@ impl Root {
         }
     }
 
-    /// Messages name files as requests do: where the folder is on this machine is nobody's business.
+    /// Removes the local path of the served folder from a message, so that only names as in requests remain.
     pub(crate) fn hide(&self, message: &str) -> String {
         let hidden = match self {
             Self::Store { name, path } => return message.replace(&*path.to_string_lossy(), name),
@@ -103,7 +103,7 @@ impl Root {
     }
 }
 
-/// The path of a name inside a folder, all links resolved.
+/// Resolves a name inside a folder, with all links.
 pub(crate) fn inside(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
     let path = folder.join(name).canonicalize().map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => Failure::no_permission(),
@@ -112,7 +112,7 @@ pub(crate) fn inside(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
     if path.starts_with(folder) { Ok(path) } else { Err(Failure::no_file()) }
 }
 
-/// A name in its one spelling: parts joined by single slashes. `None` for one that could lead elsewhere.
+/// Normalises a name: parts joined by single slashes. Returns `None` for a name that could lead elsewhere.
 fn clean_name(name: &str) -> Option<String> {
     let mut parts = Vec::new();
     if name.contains(['\\', '\0', ':']) && (cfg!(windows) || name.contains(['\\', '\0'])) {
@@ -133,19 +133,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_climb() {
+    fn names_cannot_leave_the_folder() {
         for name in ["..", "../x", "a/../b", "/etc/passwd", "a//b", "./a", "a\\..\\b", "a\0b"] {
             assert_eq!(clean_name(name), None, "{name:?}");
         }
         assert_eq!(clean_name("a/b.zarr/").as_deref(), Some("a/b.zarr"));
         assert_eq!(clean_name("").as_deref(), Some(""));
-        // Only a part that is exactly two dots climbs.
+        // Only a part that is exactly two dots refers to the parent.
         assert_eq!(clean_name("..a/...").as_deref(), Some("..a/..."));
     }
 
     #[cfg(unix)]
     #[test]
-    fn links_out_of_the_folder_are_not_there() -> std::io::Result<()> {
+    fn links_out_of_the_folder_are_hidden() -> std::io::Result<()> {
         let outer = tempfile::tempdir()?;
         let folder = outer.path().canonicalize()?.join("served");
         std::fs::create_dir(&folder)?;

@@ -1,4 +1,4 @@
-//! Open stores, opened again when their files change.
+//! Keeps stores open, and reopens them when their files change.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,37 +13,37 @@ use crate::ServeOptions;
 use crate::answer::Failure;
 use crate::root::Located;
 
-/// Stores that stay open.
-const MOST_OPEN: usize = 64;
-/// A directory is looked through for changes this often at most.
+/// The maximum number of open stores.
+const MAX_OPEN: usize = 64;
+/// The minimum time between checks of a directory for changes.
 const DIRECTORY_AGE: Duration = Duration::from_secs(1);
-/// A store at a URL is opened again after this time.
+/// The time after which a store at a URL is reopened.
 const REMOTE_AGE: Duration = Duration::from_secs(60);
-/// Entries of a directory that are looked at for changes.
-const MOST_ENTRIES: usize = 4096;
+/// The maximum number of directory entries to check for changes.
+const MAX_ENTRIES: usize = 4096;
 
-/// An open store in one version.
+/// An open store at one version of its content.
 #[derive(Debug)]
 pub(crate) struct Opened {
     /// The store.
     pub(crate) store: OpenStore,
     /// The name that requests use.
     pub(crate) name: String,
-    /// What changes when the content does. Of a directory it tells of changed documents, not of changed chunks.
+    /// Changes when the content does. For a directory, it covers metadata documents, but not chunks.
     pub(crate) version: u64,
-    /// Is it one file, whose size and time of change tell of every change?
+    /// Whether it is a single file, whose size and modification time show every change.
     pub(crate) is_file: bool,
     views: [OnceLock<ZarrView>; 3],
     root: OnceLock<Option<NodeKind>>,
 }
 
 impl Opened {
-    /// Is the store one of geometries, whose parts are shown as datasets?
+    /// Returns true if the store holds geometries, whose parts are shown as datasets.
     pub(crate) fn has_geometry(&self) -> bool {
         self.root_kind() == Some(NodeKind::Geometry)
     }
 
-    /// Is the store a single array or table, without a group around it?
+    /// Returns true if the store's root is an array or a table, not a group.
     pub(crate) fn has_leaf_root(&self) -> bool {
         matches!(self.root_kind(), Some(NodeKind::Array | NodeKind::Table))
     }
@@ -63,7 +63,7 @@ impl Opened {
     }
 }
 
-/// The stores that are open.
+/// The open stores.
 #[derive(Debug)]
 pub(crate) struct Stores {
     open: Mutex<HashMap<String, Entry>>,
@@ -82,7 +82,7 @@ impl Stores {
         Self { open: Mutex::default(), options: options.clone() }
     }
 
-    /// The store at a location, in its present version.
+    /// Opens the current version of the store at a location.
     pub(crate) fn open(&self, located: &Located) -> Result<Arc<Opened>, Failure> {
         let now = Instant::now();
         let known = self.entries().get(&located.name).cloned();
@@ -118,7 +118,7 @@ impl Stores {
         });
         let entry = Entry { opened: Arc::clone(&opened), checked: now, used: now };
         let mut entries = self.entries();
-        if entries.len() >= MOST_OPEN && !entries.contains_key(&located.name) {
+        if entries.len() >= MAX_OPEN && !entries.contains_key(&located.name) {
             let oldest = entries.iter().min_by_key(|(_, entry)| entry.used).map(|(name, _)| name.clone());
             oldest.and_then(|name| entries.remove(&name));
         }
@@ -126,12 +126,12 @@ impl Stores {
         Ok(opened)
     }
 
-    /// Is there an open store of this name?
+    /// Returns true if a store with this name is open.
     pub(crate) fn knows(&self, name: &str) -> bool {
         self.entries().contains_key(name)
     }
 
-    /// Opens a store anew when it is next asked for: remote objects that changed are errors.
+    /// Closes a store, so that its next use reopens it: reading a remote object that has changed is an error.
     pub(crate) fn forget(&self, name: &str) {
         self.entries().remove(name);
     }
@@ -142,21 +142,22 @@ impl Stores {
 }
 
 impl Entry {
-    /// Need nobody look whether it has changed? A file is looked at every time, which takes microseconds.
+    /// Returns true if the store needs no check for changes yet. Files are checked each time, which takes
+    /// microseconds.
     fn is_current(&self, located: &Located, now: Instant) -> bool {
         let age = now.saturating_duration_since(self.checked);
         if located.within.is_none() { age < REMOTE_AGE } else { !self.opened.is_file && age < DIRECTORY_AGE }
     }
 }
 
-/// A version that no other opening has.
+/// A version that differs from that of all other openings.
 fn new_version(name: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     (name, std::time::SystemTime::now()).hash(&mut hasher);
     hasher.finish()
 }
 
-/// What changes when a file or the documents of a directory do.
+/// A hash that changes with a file, or with the metadata documents of a directory.
 fn version_of(path: &Path) -> Result<u64, Failure> {
     let failed = |source| hyperslab::Error::io(path.display().to_string(), source);
     let mut hasher = DefaultHasher::new();
@@ -164,7 +165,7 @@ fn version_of(path: &Path) -> Result<u64, Failure> {
     let metadata = std::fs::metadata(path).map_err(failed)?;
     hash_metadata(&metadata, &mut hasher);
     if metadata.is_dir() {
-        let mut left = MOST_ENTRIES;
+        let mut left = MAX_ENTRIES;
         hash_entries(path, 2, &mut left, &mut hasher);
     }
     Ok(hasher.finish())

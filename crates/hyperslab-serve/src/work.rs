@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::ServeOptions;
 use crate::answer::Failure;
-use crate::connections::SLOWEST;
+use crate::connections::MIN_READ_RATE;
 
 /// Memory is counted in units of this many bytes.
 const UNIT: u64 = 4096;
@@ -19,7 +19,7 @@ const UNIT: u64 = 4096;
 const MEMORY_WAIT: Duration = Duration::from_secs(20);
 
 /// Jobs that may wait for memory at once; further ones are refused.
-const MOST_MEMORY_WAITS: usize = 64;
+const MAX_MEMORY_WAITS: usize = 64;
 
 /// Limits for concurrent work.
 #[derive(Debug)]
@@ -49,8 +49,8 @@ pub(crate) struct Job {
 /// Memory held by a response until it is sent.
 #[derive(Debug)]
 pub(crate) struct Held(
-    #[expect(dead_code, reason = "dropped with the answer")] OwnedSemaphorePermit,
-    #[expect(dead_code, reason = "dropped with the answer")] Option<OwnedSemaphorePermit>,
+    #[expect(dead_code, reason = "released with the response")] OwnedSemaphorePermit,
+    #[expect(dead_code, reason = "released with the response")] Option<OwnedSemaphorePermit>,
 );
 
 /// Cancels a job when the future that waits for it is dropped: the client disconnected, or time ran out.
@@ -62,7 +62,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Counts what waits; `None` beyond the limit.
+/// Counts waiting jobs. Returns `None` if there are too many.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
@@ -136,7 +136,7 @@ impl Work {
 
     /// The longest that a client may take to read this many bytes.
     pub(crate) fn time_to_read(&self, bytes: u64) -> Duration {
-        self.timeout + Duration::from_secs(bytes / SLOWEST)
+        self.timeout + Duration::from_secs(bytes / MIN_READ_RATE)
     }
 
     fn units_of(&self, bytes: u64) -> u32 {
@@ -168,7 +168,7 @@ impl Job {
 
     /// Waits for responses that are still being sent. Others may use the thread meanwhile.
     fn wait_for_memory(&self, units: u32) -> Result<OwnedSemaphorePermit, Failure> {
-        let waiting = Waiting::begin(&self.work.memory_waits, MOST_MEMORY_WAITS).ok_or_else(Failure::busy)?;
+        let waiting = Waiting::begin(&self.work.memory_waits, MAX_MEMORY_WAITS).ok_or_else(Failure::busy)?;
         *self.lock_slot() = None;
         let wait = Arc::clone(&self.work.memory).acquire_many_owned(units);
         let permit = self.handle.block_on(async { tokio::time::timeout(MEMORY_WAIT, wait).await });

@@ -11,17 +11,17 @@ use hyperslab::zarr_view::{CodecSet, ZarrObject};
 use crate::State;
 use crate::answer::{Answer, Asked, Failure, answer};
 
-/// With the codecs of the specification.
+/// Serves Zarr v3 with the codecs of the specification.
 pub(crate) async fn core(state: Shared<Arc<State>>, key: Path<String>, headers: HeaderMap) -> Response {
     object(state, key, headers, CodecSet::Core).await
 }
 
-/// With those of numcodecs as well.
+/// Serves Zarr v3 and also uses the codecs of numcodecs.
 pub(crate) async fn numcodecs(state: Shared<Arc<State>>, key: Path<String>, headers: HeaderMap) -> Response {
     object(state, key, headers, CodecSet::Numcodecs).await
 }
 
-/// As Zarr v2.
+/// Serves Zarr v2.
 pub(crate) async fn v2(state: Shared<Arc<State>>, key: Path<String>, headers: HeaderMap) -> Response {
     object(state, key, headers, CodecSet::V2).await
 }
@@ -38,7 +38,7 @@ async fn object(
     let asked = Asked { file, key: format!("zarr {codecs:?} {key}"), headers };
     answer(state, asked, move |opened, job| {
         let object = opened.zarr(codecs).object(&key, &job.progress).map_err(|error| match error {
-            // Readers would take "not found" for a chunk of fill values.
+            // Readers would interpret "not found" as a chunk of fill values.
             Error::NotFound { .. } => Failure::internal(error.to_string()),
             error => error.into(),
         })?;
@@ -55,7 +55,8 @@ async fn object(
     .await
 }
 
-/// The store and the key in it. In a folder, the store is the first part of the path that is not a plain folder.
+/// Splits a path into the store and the key in it. In a folder, the store ends at the first part that is not a plain
+/// folder.
 pub(crate) fn split(state: &State, whole: &str) -> Option<(String, String)> {
     let cut = |at: usize| {
         let (file, key) = (whole[..at].to_owned(), whole[at..].trim_start_matches('/').to_owned());
@@ -71,7 +72,7 @@ pub(crate) fn split(state: &State, whole: &str) -> Option<(String, String)> {
             .match_indices('/')
             .map(|(at, _)| at)
             .find(|&at| {
-                // An open store needs no second look.
+                // An open store needs no second check.
                 state.stores.knows(&whole[..at])
                     || root.resolve(&whole[..at]).is_ok_and(|located| is_store(&located.path))
             })
@@ -79,7 +80,7 @@ pub(crate) fn split(state: &State, whole: &str) -> Option<(String, String)> {
     }
 }
 
-/// A file is a store or nothing; a folder is one when a format recognises it.
+/// A file is always a store. A folder is one if a format recognises it.
 fn is_store(path: &std::path::Path) -> bool {
     path.is_file() || hyperslab::detect(path, &hyperslab::OpenOptions::default().with_mapped(false)).is_ok()
 }

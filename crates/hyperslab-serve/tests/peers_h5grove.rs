@@ -1,4 +1,4 @@
-//! The same requests to h5grove and to us, on HDF5 files of every type: the same answers.
+//! Sends the same requests to h5grove and to Hyperslab, on HDF5 files of every type, and compares the responses.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use hyperslab_serve::{ServeOptions, Server};
 use tower::ServiceExt;
 
 #[test]
-fn answers_are_those_of_h5grove() {
+fn responses_match_h5grove() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     common::script("h5grove_compare.py", &["make", path]);
@@ -24,7 +24,7 @@ fn answers_are_those_of_h5grove() {
     assert!(requests > 150, "{counts}");
 }
 
-/// The status and the text of an answer.
+/// The status and the text of a response.
 fn asked(server: &Server, uri: &str) -> (StatusCode, String) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -38,7 +38,7 @@ fn asked(server: &Server, uri: &str) -> (StatusCode, String) {
 }
 
 #[test]
-fn sources_in_other_files_are_refused_and_never_read_as_fill() {
+fn sources_in_other_files_are_rejected_not_filled() {
     let folder = tempfile::tempdir().unwrap();
     common::script("h5grove_compare.py", &["sources", folder.path().to_str().unwrap()]);
     let server = Server::new(folder.path(), ServeOptions::default()).unwrap();
@@ -57,7 +57,7 @@ fn sources_in_other_files_are_refused_and_never_read_as_fill() {
     let here = asked(&server, "/data?file=virtual.h5&path=/here&selection=1");
     assert_eq!(here, (StatusCode::OK, "[4.0,5.0,6.0,7.0]".to_owned()));
     assert_eq!(asked(&server, "/meta?file=virtual.h5&path=/elsewhere").0, StatusCode::OK);
-    // Where other files may be read, a missing one reads as the fill value, as libhdf5 does.
+    // If other files may be read, a missing one reads as the fill value, as in libhdf5.
     let file = folder.path().join("virtual.h5");
     let first = |node: &str| {
         let values = hyperslab::open(&file)?.array(node)?.read(&Selection::all())?;

@@ -1,4 +1,4 @@
-//! Stores of every format through Zarr over HTTP, read by zarr-python and tensorstore: the values of the source.
+//! zarr-python and tensorstore read stores of every format over HTTP and must see the values of the source.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +13,7 @@ fn zarr_readers_see_the_values_of_every_format() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     common::script("zarr_read.py", &["make", path]);
-    // The same arrays in the formats that no library at hand writes with these chunks.
+    // The same arrays in formats that no available library writes with these chunks.
     let source = hyperslab::open(folder.path().join("chunked.h5")).unwrap();
     for (name, format) in [
         ("chunked.tet", "tet"),

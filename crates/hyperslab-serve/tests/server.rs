@@ -1,4 +1,4 @@
-//! What the server answers and refuses, asked through its router.
+//! Tests the server's responses through its router.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tower::ServiceExt;
 
-/// `cells` numbers that count from `first`, as `.npy`.
+/// Writes an array that counts up from `first`, as `.npy`.
 fn write_npy(path: &Path, shape: &[u64], first: f32) {
     let cells: u64 = shape.iter().product();
     let bytes: Vec<u8> = (0..cells).flat_map(|i| (first + i as f32).to_ne_bytes()).collect();
@@ -71,7 +71,7 @@ fn run(work: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(work);
 }
 
-/// A folder with a store beside it that must not be reached.
+/// A folder, with a store beside it that must not be reachable.
 fn folder() -> tempfile::TempDir {
     let outer = tempfile::tempdir().unwrap();
     let inner = outer.path().join("served");
@@ -132,7 +132,7 @@ fn a_file_that_changes_is_read_again() {
 }
 
 #[test]
-fn nothing_outside_the_folder_can_be_named() {
+fn nothing_outside_the_folder_is_reachable() {
     run(async {
         let outer = folder();
         #[cfg(unix)]
@@ -173,7 +173,7 @@ fn nothing_outside_the_folder_can_be_named() {
         assert_eq!(get(&server, "/meta?file=a.npy&path=/").await.status, StatusCode::OK);
         #[cfg(unix)]
         assert_eq!(get(&server, "/meta?file=inner.npy&path=/").await.status, StatusCode::OK);
-        // The listing shows what can be opened, and nothing else.
+        // The listing shows only what can be opened.
         let listed = get(&server, "/api/files").await.json();
         let names: Vec<&str> =
             listed["entries"].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap()).collect();
@@ -213,7 +213,7 @@ fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn other_names_tokens_and_origins_are_refused() {
+fn wrong_hosts_tokens_and_origins_are_rejected() {
     run(async {
         let outer = folder();
         let options = ServeOptions::default()
@@ -261,7 +261,7 @@ fn other_names_tokens_and_origins_are_refused() {
         let page = send(&server, page).await;
         assert_eq!((page.status, page.header(header::LOCATION)), (StatusCode::SEE_OTHER, "/?x=1"));
         assert!(page.header(header::SET_COOKIE).contains("HttpOnly; SameSite=Strict"));
-        // An origin that is not allowed learns nothing; one that is may read.
+        // A disallowed origin gets no CORS headers; an allowed one may read.
         let token = "/meta?file=a.npy&path=/&token=0123456789abcdef";
         let other =
             send(&server, ask("localhost", Some((header::ORIGIN, "https://evil.example")), token)).await;
@@ -272,7 +272,7 @@ fn other_names_tokens_and_origins_are_refused() {
 }
 
 #[test]
-fn requests_that_are_too_large_are_refused() {
+fn requests_that_are_too_large_are_rejected() {
     run(async {
         let outer = folder();
         write_npy(&outer.path().join("served/large.npy"), &[3000, 1000], 0.0);
@@ -302,7 +302,7 @@ fn large_answers_stream_with_their_length() {
     run(async {
         let outer = folder();
         write_npy(&outer.path().join("served/large.npy"), &[3000, 1000], 0.0);
-        // Far less memory than the answer has bytes.
+        // The memory limit is far below the size of the response.
         let server = server(&outer, ServeOptions::default().with_memory(256 << 20));
         let answer = get(&server, "/data?file=large.npy&path=/&format=bin").await;
         assert_eq!(answer.header(header::CONTENT_LENGTH), "12000000");
@@ -321,7 +321,7 @@ fn every_store_is_a_zarr_store() {
         let server = server(&outer, ServeOptions::default());
         for (store, array) in [("a.tet", "data"), ("sub/a.zarr", "data")] {
             let root = get(&server, &format!("/zarr/{store}/zarr.json")).await.json();
-            // A store of one array has it at its root, or in a group.
+            // A single array may be at the root or in a group.
             let (document, place) = match root["consolidated_metadata"]["metadata"].as_object() {
                 Some(below) => (below[array].clone(), format!("{store}/{array}")),
                 None => (root.clone(), store.to_owned()),
@@ -355,7 +355,7 @@ fn pages_are_served_with_a_policy() {
     });
 }
 
-/// Stores that zarr-vectors wrote.
+/// Stores written by zarr-vectors.
 fn geometries() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../hyperslab-zvf/tests/golden/stores")
 }
@@ -372,7 +372,7 @@ fn long(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
-/// Places of all annotations of a store, and their ids: the cells of the index, read as Neuroglancer reads them.
+/// The positions and ids of all annotations of a store. Reads the cells of the index like Neuroglancer does.
 async fn annotations(server: &Server, store: &str) -> (Vec<Vec<f32>>, Vec<u64>, usize) {
     let base = format!("/neuroglancer/{store}/annotations");
     let info = get(server, &format!("{base}/info")).await.json();
@@ -475,14 +475,14 @@ fn lines_are_skeletons_for_neuroglancer() {
 }
 
 #[test]
-fn a_client_that_goes_away_gives_back_its_thread() {
+fn a_disconnected_client_frees_its_thread() {
     run(async {
         let outer = folder();
         write_npy(&outer.path().join("served/large.npy"), &[3000, 1000], 0.0);
         let options = ServeOptions::default().with_workers(1).with_timeout(Duration::from_secs(30));
         let server = server(&outer, options);
         for _ in 0..3 {
-            // The only thread makes an answer of many blocks; its client reads none of them.
+            // The only thread works on a response of many blocks, none of which the client reads.
             let uri = "/data?file=large.npy&path=/&format=bin";
             let response = server.router().oneshot(request(uri).body(Body::empty()).unwrap()).await.unwrap();
             assert_eq!(response.status(), StatusCode::OK);
@@ -494,7 +494,7 @@ fn a_client_that_goes_away_gives_back_its_thread() {
 }
 
 #[test]
-fn readers_that_stall_do_not_stop_others() {
+fn stalled_readers_do_not_block_others() {
     run(async {
         let outer = folder();
         write_npy(&outer.path().join("served/large.npy"), &[3000, 1000], 0.0);
@@ -509,7 +509,7 @@ fn readers_that_stall_do_not_stop_others() {
             let after = get(&server, "/data?file=a.npy&path=/&format=bin&selection=0,0:2").await;
             assert_eq!((after.status, after.floats()), (StatusCode::OK, vec![0.0, 1.0]));
         }
-        // They can still read everything.
+        // The stalled clients can still read their responses.
         for response in stalled {
             let body = response.into_body().collect().await.unwrap().to_bytes();
             assert_eq!(body.len(), 12_000_000);
@@ -517,7 +517,7 @@ fn readers_that_stall_do_not_stop_others() {
     });
 }
 
-/// A server on a port, and a connection to it with a small buffer.
+/// Starts a server on a port and connects to it with a small buffer.
 async fn connected(server: Server) -> (tokio::net::TcpStream, std::net::SocketAddr) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -528,7 +528,7 @@ async fn connected(server: Server) -> (tokio::net::TcpStream, std::net::SocketAd
 }
 
 #[test]
-fn clients_that_send_or_read_too_slowly_are_disconnected() {
+fn slow_clients_are_disconnected() {
     run(async {
         let outer = folder();
         write_npy(&outer.path().join("served/large.npy"), &[3000, 1000], 0.0);
@@ -539,7 +539,7 @@ fn clients_that_send_or_read_too_slowly_are_disconnected() {
         let (mut half, address) = connected(server(&outer, options)).await;
         let mut answer = Vec::new();
         half.write_all(b"GET /api/about HTTP/1.1\r\nHost: loc").await.unwrap();
-        // The only connection is closed, so that the next client is answered.
+        // The only connection is closed, so that the next client is served.
         let _ = half.read_to_end(&mut answer).await;
         assert!(!answer.starts_with(b"HTTP/1.1 200"));
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
@@ -547,7 +547,7 @@ fn clients_that_send_or_read_too_slowly_are_disconnected() {
         let mut slow = socket.connect(address).await.unwrap();
         let uri = "/data?file=large.npy&path=/&format=bin";
         slow.write_all(format!("GET {uri} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
-        // While this client reads nothing, it keeps the connection for a while only.
+        // A client that reads nothing keeps the connection only for a limited time.
         let mut next = tokio::net::TcpStream::connect(address).await.unwrap();
         next.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
         let mut answer = Vec::new();
@@ -580,7 +580,7 @@ fn a_range_of_another_version_gives_the_whole_body() {
 }
 
 #[test]
-fn an_array_without_a_group_is_a_member_of_one() {
+fn a_root_array_is_shown_as_a_group_member() {
     run(async {
         let outer = folder();
         let server = server(&outer, ServeOptions::default());
@@ -606,7 +606,7 @@ fn an_array_without_a_group_is_a_member_of_one() {
 }
 
 #[test]
-fn a_server_that_could_not_answer_does_not_start() {
+fn invalid_options_prevent_the_start() {
     let outer = folder();
     let no_store = outer.path().join("text");
     std::fs::write(&no_store, "root:x:0:0").unwrap();

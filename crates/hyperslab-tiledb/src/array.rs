@@ -1,4 +1,4 @@
-//! An opened array: its schemas, the fragments that the window sees, metadata, deletes.
+//! An opened array: its schemas, the fragments inside the time window, metadata, deletes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -19,13 +19,13 @@ use crate::metadata;
 use crate::names::{TimedName, Window};
 use crate::schema::{ArrayKind, Enumeration, Schema};
 
-/// Bytes at the end of a fragment's metadata file that are requested first: the whole file, most often.
+/// Bytes at the end of a fragment's metadata file that are requested first. Most files fit completely.
 const METADATA_TAIL: u64 = 64 << 10;
 
 /// An opened array.
 pub(crate) struct OpenArray {
     pub(crate) directory: Arc<dyn Storage>,
-    /// Where the array stands in the directory: empty, or ending in a slash.
+    /// The array's directory in the store: empty, or ending in a slash.
     pub(crate) prefix: String,
     /// For messages.
     pub(crate) name: Arc<str>,
@@ -37,7 +37,7 @@ pub(crate) struct OpenArray {
     fragments: OnceLock<Vec<Arc<Fragment>>>,
     metadata: OnceLock<BTreeMap<String, Attribute>>,
     blobs: Mutex<HashMap<Arc<str>, Arc<dyn Blob>>>,
-    /// Does it hold labels of another array, which says how far it reaches?
+    /// Whether the array holds the labels of another array, which then determines its extent.
     pub(crate) is_label: bool,
 }
 
@@ -51,7 +51,7 @@ impl std::fmt::Debug for OpenArray {
 }
 
 impl OpenArray {
-    /// Lists the directory and reads the schema that the window sees.
+    /// Lists the directory and reads the schema for the time window.
     pub(crate) fn open(directory: Arc<dyn Storage>, prefix: String, options: OpenOptions) -> Result<Self> {
         let name: Arc<str> = match prefix.trim_end_matches('/') {
             "" => Arc::clone(directory.name()),
@@ -81,7 +81,7 @@ impl OpenArray {
         self.options.at
     }
 
-    /// A schema by the name that a fragment gives it; without a name, the oldest.
+    /// Returns the schema with the name that a fragment gives. Without a name, returns the oldest schema.
     pub(crate) fn schema_named(&self, name: Option<&str>) -> Result<Arc<Schema>> {
         let name = match name {
             Some(name) => name.rsplit('/').next().unwrap_or(name).to_owned(),
@@ -99,7 +99,7 @@ impl OpenArray {
         Ok(schema)
     }
 
-    /// What was committed, in all of time.
+    /// Everything that was ever committed, regardless of the time window.
     pub(crate) fn commits(&self) -> Result<&Commits> {
         if let Some(known) = self.commits.get() {
             return Ok(known);
@@ -108,12 +108,12 @@ impl OpenArray {
         Ok(self.commits.get_or_init(|| commits))
     }
 
-    /// The names and directories of the fragments that the window sees, oldest first.
+    /// The names and directories of the fragments in the time window, oldest first.
     pub(crate) fn visible(&self) -> Result<Vec<(TimedName, String)>> {
         let commits = self.commits()?;
         let sparse = self.schema.kind == ArrayKind::Sparse;
         let window = self.window();
-        // Sparse fragments from version 15 on may hold cells of many times, so an overlap counts.
+        // Since version 15, a sparse fragment may hold cells of several times, so an overlap is enough.
         let counts = |name: &TimedName| {
             if sparse && name.version.is_some_and(|version| version >= 15) {
                 name.overlaps(window)
@@ -138,7 +138,7 @@ impl OpenArray {
         Ok(visible)
     }
 
-    /// The fragments that the window sees, oldest first.
+    /// The fragments in the time window, oldest first.
     pub(crate) fn fragments(&self) -> Result<&[Arc<Fragment>]> {
         if let Some(known) = self.fragments.get() {
             return Ok(known);
@@ -155,7 +155,7 @@ impl OpenArray {
             let known = footers.get(&name.stem).map(AsRef::as_ref);
             self.open_fragment(name, key, known).map(Arc::new)
         };
-        // Many small files: the system answers faster when several are asked for at a time.
+        // These are many small files, so request several at a time.
         let fragments: Vec<Arc<Fragment>> =
             visible.into_par_iter().with_min_len(16).map(open).collect::<Result<_>>()?;
         Ok(self.fragments.get_or_init(|| fragments))
@@ -172,13 +172,14 @@ impl OpenArray {
         Fragment::open(&self.directory, key, name, &mut schemas, self.options.key.as_ref(), known)
     }
 
-    /// The footers that consolidated files hold, by fragment. What cannot be read there is read in the fragments.
+    /// Footers from consolidated files, by fragment. A file that cannot be read is skipped: each fragment has its own
+    /// footer.
     fn known_footers(&self) -> HashMap<String, Bytes> {
         let files = self.listing.fragment_metas.iter();
         files.filter_map(|name| self.footer_file(name).ok()).flatten().collect()
     }
 
-    /// The delete conditions that the window sees, oldest first.
+    /// The delete conditions in the time window, oldest first.
     pub(crate) fn deletes(&self) -> Result<Vec<Delete>> {
         let mut deletes = Vec::new();
         for (name, source) in &self.commits()?.deletes {
@@ -202,10 +203,10 @@ impl OpenArray {
         Ok(deletes)
     }
 
-    /// The array's metadata as attributes, without what belongs to one of its attributes.
+    /// The array's metadata as attributes, without the keys that belong to its TileDB attributes.
     pub(crate) fn attributes(&self) -> Result<Attributes> {
         let names: HashSet<&str> = self.schema.attributes.iter().map(|own| own.name.as_str()).collect();
-        // An attribute's name may have dots in it, as may the key behind it.
+        // Both an attribute's name and the key after it may contain dots.
         let belongs = |key: &str| {
             key.strip_prefix(metadata::ATTRIBUTE_PREFIX)
                 .is_some_and(|rest| rest.match_indices('.').any(|(at, _)| names.contains(&rest[..at])))
@@ -214,7 +215,7 @@ impl OpenArray {
         Ok(own.map(|(key, value)| (key.as_str(), value.clone())).collect())
     }
 
-    /// The metadata that belongs to one attribute.
+    /// The metadata keys that belong to one attribute.
     pub(crate) fn attributes_of(&self, attribute: &str) -> Result<Attributes> {
         let prefix = format!("{}{attribute}.", metadata::ATTRIBUTE_PREFIX);
         let from = self.metadata()?.range(prefix.clone()..);
@@ -222,7 +223,8 @@ impl OpenArray {
         Ok(own.collect())
     }
 
-    /// The axes without cells, and whether each may grow: as the metadata says, until something is written.
+    /// The axes without cells, and whether each may grow, according to the metadata. Only valid until something is
+    /// written.
     pub(crate) fn empty_axes(&self) -> Vec<(usize, bool)> {
         let noted = self.metadata().ok().and_then(|all| all.get(metadata::EMPTY_AXES));
         let Some(serde_json::Value::Array(numbers)) = noted.map(Attribute::to_json) else {
@@ -237,7 +239,7 @@ impl OpenArray {
         pairs.filter_map(|(axis, grows)| Some((axis.ok().filter(|axis| *axis < rank)?, grows))).collect()
     }
 
-    /// All keys; read once.
+    /// All metadata keys, read once.
     fn metadata(&self) -> Result<&BTreeMap<String, Attribute>> {
         if let Some(known) = self.metadata.get() {
             return Ok(known);
@@ -247,15 +249,15 @@ impl OpenArray {
         Ok(self.metadata.get_or_init(|| read))
     }
 
-    /// The type of an attribute's cells: an enumeration where its integers stand for texts or numbers.
+    /// The type of an attribute's cells: an enum if its integers index an enumeration.
     pub(crate) fn dtype_of(&self, attribute: &crate::schema::Attribute) -> DType {
         let stored = attribute.dtype();
-        // A damaged enumeration must not cost the values.
+        // A damaged enumeration must not make the values unreadable.
         let enumeration = attribute.enumeration.as_ref().and_then(|name| self.enumeration(name).ok());
         enumeration.and_then(|enumeration| enumeration.dtype(&stored)).unwrap_or(stored)
     }
 
-    /// The enumeration of this name.
+    /// Reads the enumeration with this name.
     pub(crate) fn enumeration(&self, name: &str) -> Result<Enumeration> {
         let (_, file) = self
             .schema
@@ -273,7 +275,7 @@ impl OpenArray {
         Enumeration::parse(&generic::decode_whole(&bytes, self.options.key.as_ref(), place)?, place)
     }
 
-    /// A blob of the store, kept open.
+    /// Returns an open blob of the store; repeated calls share it.
     pub(crate) fn blob(&self, key: &BlobKey) -> Result<Arc<dyn Blob>> {
         let BlobKey::Named(name) = key else {
             return Err(Error::invalid(format!("{}: an array has no main file", self.name)));
@@ -289,8 +291,8 @@ impl OpenArray {
         Ok(blob)
     }
 
-    /// Fragments and their footers in a file of consolidated ones: `u32 n`, `n` names with offsets, then the footers without
-    /// their lengths.
+    /// Parses a file of consolidated footers: `u32 n`, `n` names with offsets, then the footers without their length
+    /// suffixes.
     pub(crate) fn footer_file(&self, name: &str) -> Result<Vec<(String, Bytes)>> {
         let key = format!("{}__fragment_meta/{name}", self.prefix);
         let bytes = self.directory.read(&key)?.unwrap_or_default();

@@ -12,14 +12,14 @@ use crate::schema::{float, integer};
 /// The maximum depth of a tree.
 const MAX_DEPTH: usize = 64;
 
-/// A delete: its time, and which rows stay.
+/// A delete: its time, and the condition for rows to keep.
 #[derive(Debug, Clone)]
 pub(crate) struct Delete {
     pub(crate) name: TimedName,
     pub(crate) keep: Condition,
 }
 
-/// A node of a condition.
+/// A node of a condition tree.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Condition {
     And(Vec<Condition>),
@@ -30,7 +30,7 @@ pub(crate) enum Condition {
         op: Op,
         value: Vec<u8>,
     },
-    /// One of these (or, negated, none of these).
+    /// Equals one of these values or, if negated, none of them.
     Member {
         field: String,
         negated: bool,
@@ -130,7 +130,7 @@ impl Condition {
         Ok(Self::Compare { field, op, value })
     }
 
-    /// The fields that it uses.
+    /// Collects the fields that the condition uses.
     pub(crate) fn fields(&self, names: &mut Vec<String>) {
         match self {
             Self::And(children) | Self::Or(children) => {

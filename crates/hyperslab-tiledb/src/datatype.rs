@@ -14,16 +14,16 @@ pub enum CellValues {
 }
 
 impl CellValues {
-    /// The code of "variable" in files.
+    /// The code in files for a variable number of values.
     pub const VARIABLE: u32 = u32::MAX;
 
-    /// From its code.
+    /// The number with this code.
     #[must_use]
     pub const fn from_code(code: u32) -> Self {
         if code == Self::VARIABLE { Self::Variable } else { Self::Fixed(code) }
     }
 
-    /// Its code.
+    /// The code in files.
     #[must_use]
     pub const fn code(self) -> u32 {
         match self {
@@ -67,7 +67,7 @@ pub enum Datatype {
 
 /// The numeric type of values, for comparing, adding and filtering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the plain numbers say themselves what they are")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Number {
     I8,
     I16,
@@ -188,7 +188,8 @@ impl Datatype {
         matches!(self, Self::DateTime(_) | Self::Time(_))
     }
 
-    /// Returns true if it is text of one-byte units, which RLE and dictionary treat apart when its length varies.
+    /// Returns true if it is text of one-byte units. RLE and dictionary filters handle it specially if its length
+    /// varies.
     #[must_use]
     pub const fn is_narrow_text(self) -> bool {
         matches!(self, Self::StringAscii | Self::StringUtf8)
@@ -279,7 +280,7 @@ impl Datatype {
 }
 
 impl Number {
-    /// Bytes of one.
+    /// The size of one value in bytes.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -290,7 +291,7 @@ impl Number {
         }
     }
 
-    /// Smallest and largest value of an integer type.
+    /// The smallest and the largest value of an integer type.
     pub(crate) const fn limits(self) -> (i128, i128) {
         let bits = 8 * self.size() as u32;
         if self.is_signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
@@ -314,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_those_of_the_format() {
+    fn codes_match_the_format() {
         for code in 0..=43 {
             assert_eq!(Datatype::from_code(code).map(Datatype::code), Some(code));
         }

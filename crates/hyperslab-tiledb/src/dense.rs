@@ -1,4 +1,4 @@
-//! Attributes of dense arrays as arrays.
+//! Attributes of dense arrays, presented as arrays.
 
 mod part;
 mod statistics;
@@ -20,7 +20,7 @@ use crate::field::FieldCodecs;
 use crate::fragment::{Field, Fragment, List, Part, Stats};
 use crate::schema::{Attribute, Order, Schema};
 
-/// Layers of a tile that are decoded at a time when they are put together.
+/// The number of layers that are decoded at a time when a tile is merged.
 const LAYERS: usize = 8;
 
 /// One attribute of a dense array.
@@ -33,7 +33,7 @@ pub(crate) struct DenseAttribute {
     fragments: OnceLock<Vec<DenseFragment>>,
 }
 
-/// A layer of a chunk: its fragment, where it is, its bytes.
+/// A layer of a chunk: its fragment, its location and its stored bytes.
 type StoredLayer<'a> = (&'a DenseFragment, &'a Layer, &'a [Bytes]);
 
 /// A fragment that has the attribute.
@@ -46,10 +46,10 @@ pub(crate) struct DenseFragment {
     cells: Vec<(u64, u64)>,
     /// First and last tile along each dimension.
     tiles: Vec<(u64, u64)>,
-    /// The files' names in the store, and in messages.
+    /// The file names, as keys in the store and as labels for messages.
     files: SmallVec<[(Arc<str>, String); 1]>,
     parts: SmallVec<[Part; 1]>,
-    /// What the metadata keeps of each tile's values, once somebody asked.
+    /// Per-tile statistics from the fragment metadata, read on first use.
     stats: OnceLock<Option<Stats>>,
 }
 
@@ -66,7 +66,7 @@ impl DenseAttribute {
             }
             schema.grid = Grid::new(&shape, schema.grid.chunk_shape())?;
         }
-        // Damaged metadata must not cost the values.
+        // Damaged metadata must not make the values unreadable.
         schema.attributes = array.attributes_of(&attribute.name).unwrap_or_default();
         schema.dtype = array.dtype_of(&attribute);
         if let Some(name) = &attribute.enumeration {
@@ -88,7 +88,7 @@ impl DenseAttribute {
         &mut self.schema
     }
 
-    /// The attribute as these fragments alone hold it.
+    /// The attribute as seen through these fragments only.
     pub(crate) fn of_fragments(
         array: Arc<OpenArray>,
         index: usize,
@@ -114,7 +114,8 @@ impl DenseAttribute {
         Ok(self.fragments.get_or_init(|| fragments))
     }
 
-    /// What of a fragment is needed for this attribute; `None` when it has none or nothing was written.
+    /// Extracts what this attribute needs from a fragment. Returns `None` if the fragment lacks the attribute or
+    /// nothing was written.
     fn prepare(&self, fragment: &Arc<Fragment>) -> Result<Option<DenseFragment>> {
         let Some((index, attribute)) = fragment.schema.attribute(&self.attribute.name) else {
             return Ok(None);
@@ -167,7 +168,7 @@ impl DenseAttribute {
         }))
     }
 
-    /// Where a chunk is in one fragment; `None` when the fragment does not reach it.
+    /// Locates a chunk in one fragment. Returns `None` if the fragment does not cover it.
     fn layer(&self, number: usize, fragment: &DenseFragment, chunk: &[u64]) -> Result<Option<Layer>> {
         let Some(tile) = fragment.tile_index(chunk, self.array.schema.tile_order) else { return Ok(None) };
         let whole = self.schema.grid.region(chunk);
@@ -195,7 +196,7 @@ impl DenseAttribute {
 
     fn locate_one(&self, chunk: &[u64]) -> Result<Option<ChunkRef>> {
         let mut layers: SmallVec<[Layer; 1]> = SmallVec::new();
-        // Newest first, until one hides all older ones.
+        // Newest first, until a layer covers the whole chunk and hides all older ones.
         for (number, fragment) in self.fragments()?.iter().enumerate().rev() {
             if let Some(layer) = self.layer(number, fragment, chunk)? {
                 let covers = layer.region.is_none();
@@ -209,7 +210,7 @@ impl DenseAttribute {
         Ok((!layers.is_empty()).then_some(ChunkRef { layers }))
     }
 
-    /// The fragment of a layer and the layer's stored bytes, oldest first.
+    /// The fragments and the stored bytes of the layers, oldest first.
     fn stored_layers<'a>(
         &'a self,
         reference: &'a ChunkRef,
@@ -230,8 +231,8 @@ impl DenseAttribute {
         Ok(layers)
     }
 
-    /// A tile of the box `tiles` as all fragments leave it, in the stored order, and those of its cells that lie in the box
-    /// `cells`: what consolidation writes.
+    /// Merges a tile of the box `tiles` from all fragments, in stored order, and returns its cells inside the box
+    /// `cells`. Used by consolidation.
     pub(crate) fn merged_tile(
         &self,
         number: u64,
@@ -250,7 +251,7 @@ impl DenseAttribute {
         let count = hyperslab_core::product(&extents).and_then(|count| usize::try_from(count).ok());
         let count = count.ok_or_else(too_large)?;
         let mut whole = Elements::gather(&self.schema.dtype, &[fill], &vec![(0, 0); count])?;
-        // A few layers at a time: a tile may have any number of them.
+        // Merge a few layers at a time, because a tile may have any number of them.
         for layers in self.stored_layers(&reference, &stored)?.chunks(LAYERS) {
             let mut rows = vec![whole];
             let mut picks: Vec<(usize, usize)> = (0..count).map(|cell| (0, cell)).collect();
@@ -459,7 +460,7 @@ impl Array for DenseAttribute {
         let fragments = self.fragments()?;
         let mut seen = BTreeSet::new();
         for fragment in fragments {
-            // As many as the list has: a claim of a larger box was refused when the list was read.
+            // The list is bounded by its file: claims of a larger box are rejected when it is read.
             let tiles = fragment.fragment.list(List::TileOffsets, fragment.field)?.len() as u64;
             for tile in 0..tiles {
                 let coord = fragment.tile_coord(tile, order);
@@ -492,7 +493,7 @@ pub(crate) fn coord_in(tiles: &[(u64, u64)], mut index: u64, order: Order) -> Ch
     coord
 }
 
-/// Visits the cells of a region of a chunk: their numbers in C order of the clipped chunk, and in the stored tile.
+/// Visits the cells of a region of a chunk with their indices in the clipped chunk (C order) and in the stored tile.
 fn for_each_cell(region: &Region, shape: &[u64], strides: &[u64], mut visit: impl FnMut(usize, usize)) {
     let rank = shape.len();
     let mut at: Extents = SmallVec::from_elem(0, rank);
@@ -515,7 +516,7 @@ fn for_each_cell(region: &Region, shape: &[u64], strides: &[u64], mut visit: imp
     }
 }
 
-/// The values that an enumeration's integers stand for, as an attribute of the node.
+/// The values of an enumeration, as an attribute of the node.
 fn enumeration_attribute(array: &OpenArray, name: &str) -> hyperslab_core::Attribute {
     match array.enumeration(name) {
         Ok(enumeration) => enumeration.to_json().into(),
@@ -523,18 +524,18 @@ fn enumeration_attribute(array: &OpenArray, name: &str) -> hyperslab_core::Attri
     }
 }
 
-/// How many cells of a dimension there are, from its domain's start on.
+/// The number of cells along a dimension, counted from the start of its domain.
 pub(crate) fn reach(schema: &Schema, index: usize) -> Option<u64> {
     let dimension = schema.dimensions.get(index)?;
     let (low, high) = dimension.bounds()?;
-    // A current domain hides what lies behind its end; the grid starts where the domain does.
+    // A current domain hides cells after its end. The grid still starts at the domain's start.
     let end = schema.current_domain.as_ref().and_then(|ranges| ranges.get(index)).map_or(high, |range| {
         crate::schema::integer(dimension.datatype.number(), &range.high).clamp(low - 1, high)
     });
     u64::try_from(end - low + 1).ok()
 }
 
-/// The schema of an attribute in the words of the core.
+/// Converts an attribute's schema to the core's.
 fn dense_schema(schema: &Schema, attribute: &Attribute, store: &str) -> Result<ArraySchema> {
     let mut shape = Extents::new();
     let mut max_shape = Vec::new();
@@ -546,7 +547,7 @@ fn dense_schema(schema: &Schema, attribute: &Attribute, store: &str) -> Result<A
         let cells = dimension.cells().ok_or_else(unsupported)?;
         shape.push(reach(schema, index).ok_or_else(unsupported)?);
         let tile = dimension.tile_extent().ok_or_else(unsupported)?;
-        // A domain to the end of its type is no limit that anybody set.
+        // A domain that extends to the end of its type is the default, not a limit set by the user.
         let (_, most) = dimension.datatype.number().limits();
         let ends = dimension.bounds().is_some_and(|(_, high)| most - high <= 2 * i128::from(tile) + 2);
         max_shape.push(Some(cells).filter(|cells| !ends || Some(*cells) == shape.last().copied()));

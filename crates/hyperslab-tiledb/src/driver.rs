@@ -1,4 +1,4 @@
-//! TileDB as a format of the engine.
+//! The TileDB format driver.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use hyperslab_core::{
 
 use crate::{ConsolidateOptions, Key, OpenOptions, TimeWindow, WriteOptions};
 
-/// Arrays and groups.
+/// The driver for TileDB arrays and groups.
 #[derive(Debug)]
 pub struct TileDbDriver;
 
@@ -79,7 +79,7 @@ impl FormatDriver for TileDbDriver {
         let directory = content.into_directory(&INFO)?;
         let options = OpenOptions { at: window(context), key: key(context) };
         Ok(Arc::new(match context.path {
-            // A path also resolves members of groups that are named by absolute addresses.
+            // Opening by path also resolves group members with absolute addresses.
             Some(path) if context.mapped => crate::open_path(path, options)?,
             _ => crate::open(directory, options)?,
         }))
@@ -103,7 +103,7 @@ impl FormatDriver for TileDbDriver {
     }
 
     fn holds(&self, dtype: &DType, _: Option<Variant>) -> bool {
-        // The integers of a TileDB enumeration count its values from zero.
+        // TileDB enumerations number their values from zero.
         let named = !matches!(dtype, DType::Enum(named) if !named.is_numbered());
         named && crate::write::datatype(dtype).is_some()
     }

@@ -18,9 +18,9 @@ pub(crate) struct FieldCodecs {
     /// Bytes per cell, or per value if cells have variable length.
     pub(crate) cell: usize,
     pub(crate) values: TileCodec,
-    /// For fields of variable length.
+    /// The codec of the offsets, for variable-length fields.
     pub(crate) offsets: Option<TileCodec>,
-    /// For nullable attributes.
+    /// The codec of the validity flags, for nullable attributes.
     pub(crate) validity: Option<TileCodec>,
 }
 
@@ -43,7 +43,7 @@ impl FieldCodecs {
         Self::new(schema, pipeline, dimension.datatype, dimension.values, size, version, key)
     }
 
-    /// Write times, delete times and condition numbers of consolidated fragments.
+    /// The codecs for the write times, delete times and condition numbers of consolidated fragments.
     pub(crate) fn times(schema: &Schema, version: u32, key: Option<&Key>) -> Self {
         Self::new(schema, &schema.coords, Datatype::UInt64, CellValues::Fixed(1), 8, version, key)
     }

@@ -1,7 +1,7 @@
-//! Every parser and every filter's decoder as a function of arbitrary bytes, for fuzzers and for the tests of this crate.
+//! Entry points for fuzzers and tests: every parser and every filter's decoder as a function of arbitrary bytes.
 //!
-//! What surrounds a structure in a file (compression, checksums, names) is left away, so that every input reaches it. None may
-//! panic, and none may take memory out of proportion to the input. Results are thrown away.
+//! The layers around a structure (compression, checksums, names) are skipped, so that every input reaches the parser.
+//! A parser must neither panic nor allocate memory out of proportion to its input. Results are dropped.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use crate::schema::{ArrayKind, Attribute, Dimension, Enumeration, Order, Schema}
 use crate::tile::{TileChunks, TileCodec};
 use crate::{generic, group, metadata};
 
-/// A name, and a function of arbitrary bytes.
+/// A name and a function that takes arbitrary bytes.
 pub type Parser = (&'static str, fn(&[u8]));
 
 thread_local! {
-    /// How many structures were read since the patches were set, and the patches.
+    /// The number of structures read since the patches were set, and the patches.
     static PATCHES: RefCell<(u8, Vec<[u8; 4]>)> = const { RefCell::new((0, Vec::new())) };
 }
 
-/// Changes structures that this thread reads from now on, after they are decompressed, in a build for a fuzzer: of a structure,
-/// in the order in which they are read, a byte at a place of 16 bits to a value.
+/// Patches structures that this thread reads from now on, after decompression. Fuzzing builds only. Each patch has
+/// four bytes: the structure's number in reading order, a 16-bit offset, and the new value.
 pub fn patch_structures(patches: &[[u8; 4]]) {
     PATCHES.with_borrow_mut(|own| *own = (0, patches.to_vec()));
 }
 
-/// A structure with its patches, in a build for a fuzzer.
-#[expect(unexpected_cfgs, reason = "cargo-fuzz sets it, and nobody declares it")]
+/// Applies the patches to a structure. Fuzzing builds only.
+#[expect(unexpected_cfgs, reason = "set by cargo-fuzz, but not declared")]
 pub(crate) fn patched(mut structure: Vec<u8>) -> Vec<u8> {
     if cfg!(fuzzing) {
         PATCHES.with_borrow_mut(|(number, patches)| {
@@ -50,7 +50,7 @@ pub(crate) fn patched(mut structure: Vec<u8>) -> Vec<u8> {
     structure
 }
 
-/// Most bytes that a tile may claim to hold here.
+/// The maximum decoded size that a tile may claim here.
 const LIMIT: usize = 1 << 16;
 
 fn place() -> Place<'static> {
@@ -99,7 +99,7 @@ pub const PARSERS: &[Parser] = &[
     }),
 ];
 
-/// One filter, which the first byte chooses.
+/// Decodes through one filter, chosen by the first byte.
 fn filter(bytes: &[u8]) {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let filters = [
@@ -132,7 +132,7 @@ fn filter(bytes: &[u8]) {
     decode(&Pipeline::of([filters[usize::from(*first) % filters.len()].clone()]), bytes);
 }
 
-/// A tile of a type and cell size that its first bytes give, through a pipeline.
+/// Decodes a tile through a pipeline. The first bytes give its type and cell size.
 fn decode(pipeline: &Pipeline, bytes: &[u8]) {
     let [datatype, count, version, tile @ ..] = bytes else { return };
     let Some(datatype) = Datatype::from_code(datatype % 44) else { return };
@@ -149,7 +149,7 @@ fn decode(pipeline: &Pipeline, bytes: &[u8]) {
     }
 }
 
-/// What footers and boxes are read with: a dimension of numbers and one of text, two attributes.
+/// The schema for parsing footers and boxes: a numeric and a text dimension, two attributes.
 fn schema() -> Arc<Schema> {
     let dimension = |name: &str, datatype, values, domain: Vec<u8>| Dimension {
         name: name.to_owned(),
@@ -193,7 +193,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// Small numbers are likely counts, lengths and codes: they lead deeper than noise does.
+        /// Small numbers are plausible counts, lengths and codes, so they reach deeper code than uniform noise.
         #[test]
         fn no_parser_panics(bytes in prop::collection::vec(prop_oneof![3 => 0_u8..4, 1 => any::<u8>()], 0..200)) {
             for (_, parse) in PARSERS {
@@ -201,7 +201,7 @@ mod tests {
             }
         }
 
-        /// Tiles of one chunk whose header is right, so that the filter itself is reached.
+        /// Tiles of one chunk with a valid header, so that the input reaches the filter.
         #[test]
         fn no_filter_panics(
             head in prop::array::uniform4(any::<u8>()),

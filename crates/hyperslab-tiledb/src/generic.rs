@@ -1,6 +1,7 @@
-//! Generic tiles: how every structure but the data itself is stored.
+//! Generic tiles: the container for every structure except cell data.
 //!
-//! A header of 34 bytes, a pipeline, a tile. Schemas, lists of tile offsets, R-trees and metadata are each one.
+//! A generic tile is a 34-byte header, a pipeline and a tile. Schemas, lists of tile offsets, R-trees and metadata
+//! each use one.
 
 use bytes::Bytes;
 use hyperslab_core::{Blob, Fields, Place, Result};
@@ -10,7 +11,7 @@ use crate::key::Key;
 use crate::pipeline::{Filter, Pipeline};
 use crate::tile::{TileCodec, no_key, not_encrypted};
 
-/// Bytes of the header.
+/// The size of the header in bytes.
 const HEADER: usize = 34;
 
 struct Header {
@@ -39,7 +40,7 @@ impl Header {
     }
 }
 
-/// The payload of the generic tile at the start of `bytes`, and how many bytes it took.
+/// Decodes the generic tile at the start of `bytes`. Returns its payload and its size.
 pub(crate) fn decode(bytes: &[u8], key: Option<&Key>, place: Place<'_>) -> Result<(Vec<u8>, usize)> {
     let mut fields = Fields::new(bytes, place);
     let header = Header::parse(&mut fields)?;
@@ -47,7 +48,7 @@ pub(crate) fn decode(bytes: &[u8], key: Option<&Key>, place: Place<'_>) -> Resul
     let pipeline = Pipeline::parse(&mut pipeline_fields)?;
     match (header.encrypted, key) {
         (true, None) => return Err(no_key(place)),
-        // As the library: who gives a key is not shown what somebody without it may have put there.
+        // Like the library: with a key, reject plain data, because anyone without the key could have written it.
         (false, Some(_)) => return Err(not_encrypted(place)),
         _ => {}
     }
@@ -60,12 +61,12 @@ pub(crate) fn decode(bytes: &[u8], key: Option<&Key>, place: Place<'_>) -> Resul
     Ok((crate::fuzz::patched(payload), fields.position()))
 }
 
-/// The payload of the generic tile that is the whole of a blob's bytes.
+/// Decodes a blob that is exactly one generic tile.
 pub(crate) fn decode_whole(bytes: &[u8], key: Option<&Key>, place: Place<'_>) -> Result<Vec<u8>> {
     decode(bytes, key, place).map(|(payload, _)| payload)
 }
 
-/// The payload of the generic tile at `offset` of a blob.
+/// Decodes the generic tile at `offset` of a blob.
 pub(crate) fn read(
     blob: &dyn Blob,
     offset: u64,
@@ -81,7 +82,7 @@ pub(crate) fn read(
     decode_whole(&bytes, key, place)
 }
 
-/// A generic tile of this payload, with this format version in its header.
+/// Encodes a payload as a generic tile, with this format version in its header.
 pub(crate) fn encode(payload: &[u8], version: u32, key: Option<&Key>) -> Result<Vec<u8>> {
     let mut pipeline = Pipeline::of([Filter::Gzip(1)]);
     if key.is_some() {

@@ -1,4 +1,4 @@
-//! Groups: named arrays and groups.
+//! Groups: named members, each an array or another group.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,7 @@ use crate::OpenOptions;
 use crate::generic;
 use crate::names::TimedName;
 
-/// The kind of a member.
+/// The type of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MemberKind {
     Group,
@@ -52,7 +52,7 @@ impl Group {
             let payload = generic::decode_whole(&bytes, options.key.as_ref(), place)?;
             let (version, listed) = parse(&payload, place)?;
             if version < 2 {
-                // Each file holds the whole list.
+                // Each file holds the complete list, so it replaces the earlier ones.
                 members = Members::default();
             }
             listed.into_iter().for_each(|member| members.put(member));
@@ -60,18 +60,18 @@ impl Group {
         Ok(Self { prefix, members: members.by_name.into_values().collect() })
     }
 
-    /// The member of this name.
+    /// The member with this name.
     pub(crate) fn member(&self, name: &str) -> Option<&Member> {
         let at = self.members.binary_search_by(|member| member.name.as_str().cmp(name)).ok()?;
         self.members.get(at)
     }
 }
 
-/// Members by name and by address. A later member replaces those that share either with it.
+/// Members by name and by address. A new member replaces those with the same name or the same address.
 #[derive(Debug, Default)]
 struct Members {
     by_name: BTreeMap<String, Member>,
-    /// The name of the member with an address.
+    /// Address to name.
     names: HashMap<String, String>,
 }
 
@@ -90,8 +90,8 @@ impl Members {
     }
 }
 
-/// `u32 version, u64 members`, per member `u32 version, u8 type, u8 relative, u64 len, uri, u8 has_name, [u64 len, name], u8
-/// deleted (version 2)`.
+/// Parses `u32 version, u64 members`, per member `u32 version, u8 type, u8 relative, u64 len, uri, u8 has_name, [u64
+/// len, name], u8 deleted (version 2)`.
 pub(crate) fn parse(bytes: &[u8], place: Place<'_>) -> Result<(u32, Vec<Member>)> {
     let mut fields = Fields::new(bytes, place);
     let version = fields.u32()?;

@@ -7,7 +7,7 @@ use hyperslab_core::SecretKey;
 pub struct Key(SecretKey);
 
 impl Key {
-    /// These 32 bytes.
+    /// Wraps the 32 bytes of a key.
     #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(SecretKey::new(bytes))

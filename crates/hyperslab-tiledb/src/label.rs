@@ -1,4 +1,4 @@
-//! Labels of dimensions: arrays of one dimension beside the attributes of the array that they belong to.
+//! Dimension labels: one-dimensional arrays, shown beside the attributes of the array that they belong to.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use crate::array::OpenArray;
 use crate::dense::DenseAttribute;
 use crate::schema::{ArrayKind, Dimension, DimensionLabel, Schema};
 
-/// The labels that are nodes: their position and what the schema says of them. Of others the name is no name of a node, or that
-/// of an attribute, which TileDB refuses.
+/// The labels that become nodes, with their positions. Labels whose name is not a valid node name, or is also an
+/// attribute's name (which TileDB rejects), are left out.
 pub(crate) fn shown(schema: &Schema) -> impl Iterator<Item = (usize, &DimensionLabel)> {
     schema.labels.iter().enumerate().filter(|(index, label)| {
         let taken = schema.attribute(&label.name).is_some()
@@ -20,8 +20,8 @@ pub(crate) fn shown(schema: &Schema) -> impl Iterator<Item = (usize, &DimensionL
     })
 }
 
-/// Opens the array that holds labels, as long as the dimension that they belong to is now. Returns the position of the attribute
-/// that has them.
+/// Opens the array that holds the labels, with the current extent of the labelled dimension. Returns the array and
+/// the position of the attribute with the labels.
 pub(crate) fn open(array: &OpenArray, label: &DimensionLabel) -> Result<(Arc<OpenArray>, usize)> {
     let uri = label.uri.trim_matches('/');
     if !label.relative || uri.split('/').any(|part| part.is_empty() || part == "." || part == "..") {
@@ -32,12 +32,16 @@ pub(crate) fn open(array: &OpenArray, label: &DimensionLabel) -> Result<(Arc<Ope
     }
     let prefix = format!("{}{uri}/", array.prefix);
     let mut own = OpenArray::open(Arc::clone(&array.directory), prefix, array.options.clone())?;
-    let attribute = seen_from(&mut own, array, label)?;
+    let attribute = adopt_dimension(&mut own, array, label)?;
     Ok((Arc::new(own), attribute))
 }
 
-/// Makes an array of labels reach as far as the dimension that they belong to, under the dimension's name.
-pub(crate) fn seen_from(own: &mut OpenArray, array: &OpenArray, label: &DimensionLabel) -> Result<usize> {
+/// Gives an array of labels the extent and the name of the labelled dimension.
+pub(crate) fn adopt_dimension(
+    own: &mut OpenArray,
+    array: &OpenArray,
+    label: &DimensionLabel,
+) -> Result<usize> {
     let name = Arc::clone(&own.name);
     let corrupt = |why: String| Place::new(&name, "dimension label", 0).corrupt(why);
     let axis = label.dimension as usize;
@@ -58,7 +62,7 @@ pub(crate) fn seen_from(own: &mut OpenArray, array: &OpenArray, label: &Dimensio
     Ok(attribute)
 }
 
-/// Labels as an array of the store.
+/// Labels as an array node of the store.
 pub(crate) fn node(array: &OpenArray, label: &DimensionLabel, path: &str) -> Result<DenseAttribute> {
     let (own, attribute) = open(array, label)?;
     let mut node = DenseAttribute::new(own, attribute, path)?;
@@ -67,7 +71,7 @@ pub(crate) fn node(array: &OpenArray, label: &DimensionLabel, path: &str) -> Res
     Ok(node)
 }
 
-/// The labels along the axes of an attribute at a path: axis and node.
+/// The labels along the axes of the attribute at `path`: axes and node paths.
 pub(crate) fn coordinates(schema: &Schema, path: &str) -> Vec<(usize, String)> {
     let parent =
         path.rsplit_once('/').map_or("/", |(parent, _)| if parent.is_empty() { "/" } else { parent });

@@ -1,33 +1,33 @@
 //! TileDB arrays and groups: schema, fragments, tiles, filters; dense and sparse; reader, writer, checks.
 //!
-//! | TileDB | here |
+//! | TileDB | Hyperslab |
 //! |---|---|
 //! | dense array | a group `/` with one array per attribute: `/a` (`/a0` for an attribute without a name) |
 //! | sparse array | a table `/`: dimension columns, then attributes; rows in global order |
 //! | group | a group whose members are its children; a member outside the directory is a link |
-//! | tile | a chunk; its own chunks are decoded one by one, only those that are needed |
-//! | fragment | a layer of a chunk: one write |
-//! | array metadata | attributes; `__tiledb_attr.NAME.KEY` are those of the attribute `NAME` |
+//! | tile | a chunk; its own chunks are decoded one by one, as needed |
+//! | fragment | a layer of a chunk: the result of one write |
+//! | array metadata | attributes; keys `__tiledb_attr.NAME.KEY` belong to the attribute `NAME` |
 //! | domain that does not start at zero | positions from zero, with the domain as labels |
 //! | dimension label | an array of one dimension beside the attributes, under the label's name |
 //! | enumeration | an enum, whose names are the texts or numbers; its type and order are the attribute `enumeration` |
-//! | timestamps | [`OpenOptions::at`]: the window that a reader looks at |
+//! | timestamps | [`OpenOptions::at`]: the time window of a reader |
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
 //! | `datatype`, `pipeline` | [`Datatype`] and [`Pipeline`]: codes and options |
 //! | `tile` | tiles in chunks, and chunks through their filters, both ways |
 //! | `generic` | generic tiles, which hold everything but data |
-//! | `schema`, `fragment`, `metadata`, `group`, `condition` | what stands in the files, parsed and written |
-//! | `names`, `listing`, `array`, `label` | what a window sees of a directory |
+//! | `schema`, `fragment`, `metadata`, `group`, `condition` | the structures in the files: parsers and encoders |
+//! | `names`, `listing`, `array`, `label` | the objects of a directory inside a time window |
 //! | `field`, `cells` | decoded tiles as elements |
 //! | `dense`, `sparse` | the core's arrays and tables |
-//! | `store`, `verify`, `stale` | the core's store, its checks, what killed writers leave |
-//! | `driver` | the format, as the engine knows it: [`TileDbDriver`] |
+//! | `store`, `verify`, `stale` | the core's store, its checks, leftovers of killed writers |
+//! | `driver` | the format driver for the engine: [`TileDbDriver`] |
 //! | `write` | new arrays, new fragments, consolidation, vacuum, repair |
 //!
-//! Versions 1 to 23 are read, 22 is written. Sparse fragments in dense arrays and labels of sparse arrays are not
-//! read. Rows whose field is null are deleted by a delete on that field, as in the library.
+//! Versions 1 to 23 are read, and version 22 is written. Sparse fragments in dense arrays and labels of sparse arrays
+//! cannot be read. As in the library, a delete on a field also deletes the rows in which the field is null.
 //!
 //! ```
 //! use hyperslab_core::{ArraySpec, DType, Elements, Filter, Grid, Node, Positions, Sink, Store, read_serial};
@@ -95,7 +95,7 @@ pub use write::{
 /// How to open an array.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// The milliseconds to look at; all of time by default.
+    /// The time window in milliseconds; all of time by default.
     pub at: TimeWindow,
     /// The key of an encrypted array.
     pub key: Option<Key>,

@@ -27,15 +27,15 @@ pub(crate) struct Listing {
 /// The folders of an array that are always listed.
 const FOLDERS: [&str; 5] = ["__schema", "__commits", "__fragments", "__fragment_meta", "__meta"];
 
-/// Lists the folders of an array at once, for storage where each listing takes a round trip.
+/// Lists the folders of an array concurrently, for storage where each listing is a round trip.
 fn prefetch_folders(directory: &dyn Storage, prefix: &str, entries: &[StorageEntry]) {
     let there = FOLDERS.iter().filter(|folder| entries.iter().any(|entry| entry.name == **folder));
     let keys: Vec<String> = there.map(|folder| format!("{prefix}{folder}")).collect();
     directory.prefetch_lists(&keys.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
-/// The contents of a folder of an array or group. On remote storage, a folder that is missing from its parent's listing is not
-/// requested.
+/// Lists a folder of an array or group. On remote storage, skips the request if the folder is missing from its
+/// parent's listing.
 pub(crate) fn list_folder(directory: &dyn Storage, prefix: &str, folder: &str) -> Result<Vec<StorageEntry>> {
     if directory.is_remote() {
         let above = directory.list(prefix.trim_end_matches('/'))?;
@@ -71,7 +71,7 @@ impl Listing {
         Ok(listing)
     }
 
-    /// The schema for a window: the last that is not newer, else the first.
+    /// The schema for a time window: the last one that is not newer, or else the first.
     pub(crate) fn schema_at(&self, window: Window) -> Option<String> {
         let last = self.schemas.iter().rev().find(|name| name.end <= window.end);
         match last {
@@ -141,8 +141,8 @@ impl Commits {
         Ok(commits)
     }
 
-    /// Returns true if the fragment of a vacuum list exists, or was itself replaced by another. Otherwise nothing replaces what
-    /// the list hides.
+    /// Returns true if the fragment of a vacuum list exists or was itself replaced. Otherwise, the list hides
+    /// fragments without a replacement.
     pub(crate) fn replaces(&self, stem: &str) -> bool {
         self.fragments.contains_key(stem)
             || self
@@ -185,7 +185,8 @@ impl Commits {
         self.fragments.entry(name.stem.clone()).or_insert((fragment, key));
     }
 
-    /// Parses lines of `__commits/NAME.wrt`. The line of a delete is followed by a `u64` length and the file's bytes.
+    /// Parses the lines of `__commits/NAME.wrt`. A `u64` length and the bytes of the file follow the line of a
+    /// delete.
     fn read_consolidated(&mut self, bytes: &Bytes, prefix: &str, label: &str) -> Result<()> {
         let place = Place::new(label, "consolidated commits", 0);
         let mut fields = Fields::new(bytes, place);

@@ -10,19 +10,19 @@ use crate::key::Key;
 use crate::listing::list_folder;
 use crate::names::{TimedName, Window};
 
-/// Keys with this prefix, an attribute's name and a dot belong to that attribute, as TileDB-CF has it.
+/// By the TileDB-CF convention, keys with this prefix, an attribute's name and a dot belong to that attribute.
 pub(crate) const ATTRIBUTE_PREFIX: &str = "__tiledb_attr.";
 
-/// The key of an array's metadata that lists axes without cells: each followed by 1 where it may grow, else 0.
+/// The metadata key that lists the axes without cells, each followed by 1 if it may grow, otherwise 0.
 pub(crate) const EMPTY_AXES: &str = "__hyperslab.empty_axes";
-/// Keys with this prefix and another key name the type of that key's value, which is stored as JSON.
+/// A key with this prefix names the type of another key's value that is stored as JSON.
 pub(crate) const TYPE_PREFIX: &str = "hyperslab_type.";
 
-/// One change of a key.
+/// A change to one key.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) key: String,
-    /// `None`: the key is removed.
+    /// The new value; `None` deletes the key.
     pub(crate) value: Option<(Datatype, u32, Vec<u8>)>,
 }
 
@@ -54,7 +54,7 @@ impl Entry {
         }
     }
 
-    /// The value as people know it: text, a number, or a list of numbers.
+    /// Converts a value to an attribute: text, a number, or a list of numbers.
     fn attribute(datatype: Datatype, count: u32, bytes: &[u8]) -> Attribute {
         if datatype.is_bytes() {
             let text = CellValues::Variable;
@@ -82,7 +82,7 @@ pub(crate) fn parse(bytes: &[u8], place: Place<'_>) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// The metadata files that a window sees, oldest first.
+/// The metadata files in the time window, oldest first.
 pub(crate) fn visible(directory: &dyn Storage, prefix: &str, window: Window) -> Result<Vec<TimedName>> {
     let names: Vec<TimedName> = list_folder(directory, prefix, "__meta")?
         .iter()
@@ -101,7 +101,7 @@ pub(crate) fn visible(directory: &dyn Storage, prefix: &str, window: Window) -> 
     Ok(files)
 }
 
-/// All keys, as the files of the window leave them, in order of the alphabet as the library keeps them.
+/// Merges all keys from the files of the time window. Sorted by name, as in the library.
 pub(crate) fn read(
     directory: &dyn Storage,
     prefix: &str,
@@ -130,7 +130,7 @@ pub(crate) fn read(
     Ok(current)
 }
 
-/// Gives values that are stored as JSON, for want of a type, the types that stand beside them.
+/// Restores the types of values that are stored as JSON because the format lacks their type.
 fn restore_types(current: &mut BTreeMap<String, Attribute>) {
     let types: Vec<String> = current.keys().filter(|key| key.starts_with(TYPE_PREFIX)).cloned().collect();
     for key in types {

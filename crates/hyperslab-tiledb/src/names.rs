@@ -19,7 +19,7 @@ const RESERVED: [&str; 11] = [
     "__tiledb_group.tdb",
 ];
 
-/// The names that members of a group may have.
+/// The rules for names of group members.
 pub(crate) const NODE_NAMES: NodeNames =
     NodeNames::new("TileDB", |name| RESERVED.contains(&name) || TimedName::parse(name).is_some());
 
@@ -89,7 +89,7 @@ impl Default for Window {
 }
 
 impl Window {
-    /// Everything up to and including this millisecond.
+    /// All of time up to and including this millisecond.
     #[must_use]
     pub const fn until(end: u64) -> Self {
         Self { start: 0, end }

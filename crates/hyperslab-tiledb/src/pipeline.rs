@@ -1,4 +1,4 @@
-//! Filter pipelines as they stand in schemas and generic tiles.
+//! Filter pipelines, as stored in schemas and generic tiles.
 
 use hyperslab_codec::webp::Pixels;
 use hyperslab_core::{Fields, Filter as ShownFilter, Result};
@@ -8,9 +8,9 @@ use crate::datatype::{Datatype, Number};
 /// An ordered list of filters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pipeline {
-    /// Stored and not used as a size by anyone; 65536 as the library writes it.
+    /// Stored, but no reader uses it as a size. The library writes 65536.
     pub max_chunk_size: u32,
-    /// In the order of writing.
+    /// The filters, in the order in which writing applies them.
     pub filters: Vec<Filter>,
 }
 
@@ -35,15 +35,15 @@ pub enum Filter {
     Rle(i32),
     /// A bzip2 stream per part.
     Bzip2(i32),
-    /// Second differences, packed; on this type instead of the field's when given.
+    /// Second differences, bit-packed. Interprets values as this type, if given, instead of the field's.
     DoubleDelta(i32, Option<Datatype>),
-    /// Fewer bits per window of so many bytes.
+    /// Reduces the bits per value, in windows of this many bytes.
     BitWidthReduction(u32),
-    /// The bits of all elements of a block, lowest bits first.
+    /// Groups the bits of all elements of a block, lowest bits first.
     Bitshuffle,
-    /// All first bytes, then all second bytes, and so on.
+    /// Groups the first bytes of all elements, then the second bytes, and so on.
     Byteshuffle,
-    /// Differences inside windows of so many bytes.
+    /// Differences within windows of this many bytes.
     PositiveDelta(u32),
     /// AES-256 in Galois/counter mode.
     Aes256Gcm,
@@ -51,42 +51,42 @@ pub enum Filter {
     Md5,
     /// A SHA-256 digest per part.
     Sha256,
-    /// Numbers instead of repeated strings.
+    /// Replaces repeated strings by numbers.
     Dictionary(i32),
-    /// Floats as scaled integers of so many bytes.
+    /// Stores floats as scaled integers.
     FloatScale {
-        /// What an integer step is worth.
+        /// The difference between successive integers.
         scale: f64,
-        /// What zero is worth.
+        /// The float that integer zero represents.
         offset: f64,
-        /// Bytes of the integers.
+        /// The integer size in bytes.
         width: u64,
     },
-    /// Each value against the one before it.
+    /// XOR of each value with its predecessor.
     Xor,
-    /// First differences; on this type instead of the field's when given.
+    /// First differences. Interprets values as this type, if given, instead of the field's.
     Delta(i32, Option<Datatype>),
-    /// An image per part.
+    /// Encodes each part as an image.
     Webp(WebpOptions),
 }
 
 /// The options of the webp filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WebpOptions {
-    /// From 0 to 100, where something is lost.
+    /// From 0 to 100, for lossy compression.
     pub quality: f32,
-    /// The order of the bytes of a pixel.
+    /// The byte order of a pixel.
     pub pixels: Pixels,
-    /// Is nothing lost?
+    /// Whether compression is lossless.
     pub lossless: bool,
-    /// Rows of a tile.
+    /// The number of rows in a tile.
     pub rows: u16,
-    /// Bytes of a row.
+    /// The number of bytes in a row.
     pub row_bytes: u16,
 }
 
 impl WebpOptions {
-    /// `f32 quality, u8 format, u8 lossless, u16 rows, u16 row bytes, 2 bytes of nothing`.
+    /// Parses `f32 quality, u8 format, u8 lossless, u16 rows, u16 row bytes, 2 bytes of padding`.
     fn parse(fields: &mut Fields<'_>) -> Result<Self> {
         let place = fields.place();
         let quality = f32::from_le_bytes(fields.array()?);
@@ -116,12 +116,12 @@ impl WebpOptions {
         out
     }
 
-    /// Pixels along a row and rows.
+    /// The number of pixels in a row, and the number of rows.
     pub(crate) fn size(&self) -> (usize, usize) {
         (self.row_bytes as usize / self.pixels.size(), self.rows as usize)
     }
 
-    /// Bytes of an image.
+    /// The size of an image in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let (width, height) = self.size();
         width * height * self.pixels.size()
@@ -140,13 +140,13 @@ impl WebpOptions {
 }
 
 impl Pipeline {
-    /// A pipeline of these filters.
+    /// Creates a pipeline of these filters.
     #[must_use]
     pub fn of(filters: impl IntoIterator<Item = Filter>) -> Self {
         Self { filters: filters.into_iter().collect(), ..Self::default() }
     }
 
-    /// Does it change nothing?
+    /// Returns true if there are no filters.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.filters.iter().all(|filter| *filter == Filter::NoOp)
@@ -170,7 +170,7 @@ impl Pipeline {
         }
     }
 
-    /// The type that each filter is given when the field's is `datatype`.
+    /// The input type of each filter, for a field of type `datatype`.
     pub(crate) fn types(&self, datatype: Datatype) -> Vec<Datatype> {
         let mut current = datatype;
         let mut types = Vec::with_capacity(self.filters.len());
@@ -181,14 +181,14 @@ impl Pipeline {
         types
     }
 
-    /// As it is shown.
+    /// The filters in the common representation of all formats.
     #[must_use]
     pub fn shown(&self) -> Vec<ShownFilter> {
         self.filters.iter().map(Filter::shown).collect()
     }
 }
 
-/// The signed integer of this width.
+/// The signed integer with this width in bytes.
 const fn signed(width: usize) -> Datatype {
     match width {
         1 => Datatype::Int8,
@@ -199,7 +199,7 @@ const fn signed(width: usize) -> Datatype {
 }
 
 impl Filter {
-    /// The code in files.
+    /// The filter's code in files.
     #[must_use]
     pub const fn code(&self) -> u8 {
         match self {
@@ -230,12 +230,13 @@ impl Filter {
         let code = fields.u8()?;
         let length = fields.count_u32(1)?;
         let mut options = Fields::new(fields.bytes(length)?, place.plus(5));
-        // Level filters: `u8 compressor, i32 level`; the compressor repeats the filter and is not needed.
+        // Options of filters with a level: `u8 compressor, i32 level`. The compressor repeats the filter's code, so
+        // ignore it.
         let level = |options: &mut Fields<'_>| -> Result<i32> {
             options.skip(1)?;
             options.i32()
         };
-        // The last byte came later than the filter; 17 ("any") means none.
+        // Early versions lack the last byte. The value 17 ("any") means no type.
         let reinterpret = |options: &mut Fields<'_>| -> Result<Option<Datatype>> {
             if options.remaining() == 0 {
                 return Ok(None);
@@ -314,7 +315,7 @@ impl Filter {
         }
     }
 
-    /// The type of what leaves the filter when `datatype` enters it.
+    /// The filter's output type for the input type `datatype`.
     fn output_type(&self, datatype: Datatype) -> Datatype {
         match self {
             Self::FloatScale { width, .. } => signed(*width as usize),
@@ -324,7 +325,7 @@ impl Filter {
         }
     }
 
-    /// The name and parameters that people know.
+    /// The common name and parameters of the filter.
     #[must_use]
     pub fn shown(&self) -> ShownFilter {
         let level = |name: &str, level: i32| ShownFilter::new(name).with("level", level);
@@ -356,8 +357,8 @@ impl Filter {
         }
     }
 
-    /// Does bit-width reduction or positive delta leave values of this type alone? 8-bit types have nothing to
-    /// reduce, and before version 20 dates and times were passed through.
+    /// Returns true if bit-width reduction or positive delta leaves values of this type unchanged. 8-bit types cannot
+    /// be reduced, and before version 20 dates and times were passed through.
     pub(crate) fn passes_through(&self, datatype: Datatype, version: u32) -> bool {
         let (number, old_time) = (datatype.number(), datatype.is_time() && version < 20);
         match self {
@@ -373,7 +374,7 @@ impl Filter {
     }
 }
 
-/// The number that a delta filter works on.
+/// The numeric type for a delta filter.
 pub(crate) const fn delta_number(input: Datatype, reinterpret: Option<Datatype>) -> Number {
     match reinterpret {
         Some(datatype) => datatype.number(),

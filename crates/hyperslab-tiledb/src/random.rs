@@ -2,7 +2,7 @@
 
 use hyperslab_core::{Error, Result};
 
-/// `N` unpredictable bytes.
+/// Returns `N` unpredictable bytes.
 pub(crate) fn bytes<const N: usize>() -> Result<[u8; N]> {
     let mut random = [0; N];
     getrandom::fill(&mut random)
@@ -10,7 +10,7 @@ pub(crate) fn bytes<const N: usize>() -> Result<[u8; N]> {
     Ok(random)
 }
 
-/// 32 lower-case hexadecimal digits.
+/// Returns 32 random lower-case hexadecimal digits.
 pub(crate) fn uuid() -> Result<String> {
     let random = bytes::<16>()?;
     Ok(format!("{:032x}", u128::from_le_bytes(random)))

@@ -1,4 +1,4 @@
-//! Array schemas: what is in `__schema/`, all versions from 1 on.
+//! Array schemas: the files in `__schema/`, in all versions since 1.
 
 mod attribute;
 mod dimension;
@@ -62,7 +62,7 @@ impl Order {
         }
     }
 
-    /// The order in the words of the core.
+    /// The corresponding order of the core.
     #[must_use]
     pub const fn cell_order(self) -> CellOrder {
         match self {
@@ -72,12 +72,12 @@ impl Order {
     }
 }
 
-/// What an array is.
+/// The schema of an array.
 #[derive(Debug, Clone)]
 pub struct Schema {
     /// The format version.
     pub version: u32,
-    /// May several cells have the same coordinates?
+    /// Whether several cells may have the same coordinates.
     pub allows_duplicates: bool,
     /// Dense or sparse.
     pub kind: ArrayKind,
@@ -85,19 +85,19 @@ pub struct Schema {
     pub tile_order: Order,
     /// The order of cells in a tile.
     pub cell_order: Order,
-    /// Cells of a sparse tile.
+    /// The number of cells in a sparse tile.
     pub capacity: u64,
-    /// For dimensions whose own pipeline is empty.
+    /// The pipeline for dimensions whose own pipeline is empty.
     pub coords: Pipeline,
-    /// For the offsets of variable-length fields.
+    /// The pipeline for the offsets of variable-length fields.
     pub offsets: Pipeline,
-    /// For validity flags.
+    /// The pipeline for validity flags.
     pub validity: Pipeline,
     /// The dimensions.
     pub dimensions: Vec<Dimension>,
     /// The attributes.
     pub attributes: Vec<Attribute>,
-    /// Labels of dimensions, each an array of its own.
+    /// Dimension labels, each stored in a separate array.
     pub labels: Vec<DimensionLabel>,
     /// Name and file of each enumeration.
     pub enumerations: Vec<(String, String)>,
@@ -105,7 +105,7 @@ pub struct Schema {
     pub current_domain: Option<Vec<Range>>,
 }
 
-/// The next text that a `u32` length precedes.
+/// Reads text after its `u32` length.
 fn text(fields: &mut Fields<'_>) -> Result<String> {
     let length = fields.count_u32(1)?;
     let place = fields.place();
@@ -162,7 +162,7 @@ impl Schema {
         Ok(schema)
     }
 
-    /// What versions from 18 on have behind the attributes.
+    /// Parses the parts that follow the attributes since version 18.
     fn parse_later(&mut self, fields: &mut Fields<'_>) -> Result<()> {
         if self.version >= 18 {
             for _ in 0..fields.count_u32(20)? {
@@ -216,7 +216,7 @@ impl Schema {
         Ok(())
     }
 
-    /// The payload of a schema's generic tile, in the version that is written.
+    /// Encodes the payload of a schema's generic tile, in version [`WRITTEN`].
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = WRITTEN.to_le_bytes().to_vec();
         out.push(u8::from(self.allows_duplicates));
@@ -257,12 +257,12 @@ impl Schema {
         out
     }
 
-    /// The attribute of this name and its position.
+    /// The attribute with this name, and its position.
     pub(crate) fn attribute(&self, name: &str) -> Option<(usize, &Attribute)> {
         self.attributes.iter().enumerate().find(|(_, attribute)| attribute.name == name)
     }
 
-    /// The pipeline of a dimension's values: its own, or the coords pipeline when that is empty.
+    /// The pipeline of a dimension's values: its own, or the coords pipeline if its own is empty.
     pub(crate) fn dimension_pipeline(&self, dimension: usize) -> &Pipeline {
         let own = &self.dimensions[dimension].pipeline;
         if own.filters.is_empty() { &self.coords } else { own }

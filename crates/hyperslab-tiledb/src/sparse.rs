@@ -80,7 +80,7 @@ impl SparseTable {
         Ok(self.deletes.get_or_init(|| deletes))
     }
 
-    /// The column numbers of a request.
+    /// The column numbers that a request selects.
     fn wanted(&self, request: &Scan) -> Result<Vec<usize>> {
         let Some(names) = &request.columns else { return Ok((0..self.schema.columns.len()).collect()) };
         names
@@ -160,7 +160,7 @@ impl Table for SparseTable {
 
     fn rows(&self) -> Result<u64> {
         let readers = self.readers()?;
-        // Without deletes and overlaps, the footers know the number of rows.
+        // Without deletes and overlaps, the footers give the number of rows.
         let plain = self.deletes()?.is_empty() && readers.iter().all(|reader| reader.counts_all());
         if plain && scan::components(self, readers).iter().all(|component| !component.merged) {
             return Ok(readers.iter().fold(0, |sum, reader| sum.saturating_add(reader.rows())));

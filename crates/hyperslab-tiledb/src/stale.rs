@@ -9,20 +9,20 @@ use crate::array::OpenArray;
 /// One leftover.
 #[derive(Debug, Clone)]
 pub(crate) struct Stale {
-    /// The check that finds it.
+    /// The name of the check that reports it.
     pub(crate) check: &'static str,
     /// The code of its fix.
     pub(crate) code: &'static str,
-    /// The problem.
+    /// A description of the problem.
     pub(crate) found: String,
-    /// The description of the fix.
+    /// A description of the fix.
     pub(crate) fix: String,
-    pub(crate) mend: Mend,
+    pub(crate) action: FixAction,
 }
 
-/// The fix.
+/// The action that fixes a leftover.
 #[derive(Debug, Clone)]
-pub(crate) enum Mend {
+pub(crate) enum FixAction {
     /// Remove this file or folder of the array.
     Remove(String),
     /// A consolidated commit file names this one and stays, so mark the name as ignored.
@@ -40,8 +40,8 @@ pub(crate) fn find(array: &OpenArray) -> Result<Vec<Stale>> {
     Ok(all)
 }
 
-/// The names of the fragments whose folders exist.
-fn there(array: &OpenArray) -> HashSet<&str> {
+/// The fragments whose folders exist.
+fn existing_fragments(array: &OpenArray) -> HashSet<&str> {
     let root = array.listing.root.iter().filter(|(name, folder)| *folder && name.ending.is_empty());
     let below = array.listing.fragments.iter();
     below.chain(root.map(|(name, _)| name)).map(|name| name.stem.as_str()).collect()
@@ -58,7 +58,7 @@ fn orphans(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
                 code: "remove_orphan_fragments",
                 found: format!("{} was never committed", name.stem),
                 fix: format!("remove the fragment {}, which was never committed", name.stem),
-                mend: Mend::Remove(format!("__fragments/{}", name.stem)),
+                action: FixAction::Remove(format!("__fragments/{}", name.stem)),
             });
         }
     }
@@ -67,21 +67,21 @@ fn orphans(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
 
 /// Commits of missing fragments.
 fn commits(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
-    let (commits, there) = (array.commits()?, there(array));
-    for name in commits.fragments.keys().filter(|name| !there.contains(name.as_str())) {
-        let stale = |mend| Stale {
+    let (commits, existing) = (array.commits()?, existing_fragments(array));
+    for name in commits.fragments.keys().filter(|name| !existing.contains(name.as_str())) {
+        let stale = |action| Stale {
             check: "stale_commit",
             code: "remove_stale_commits",
             found: format!("{name} was committed but is missing"),
             fix: format!("remove the commit of {name}, whose folder is missing"),
-            mend,
+            action,
         };
         let file = format!("{name}.wrt");
         if array.listing.commits.iter().any(|own| own.stem == *name && own.ending == "wrt") {
-            all.push(stale(Mend::Remove(format!("__commits/{file}"))));
+            all.push(stale(FixAction::Remove(format!("__commits/{file}"))));
         }
         if commits.consolidated.contains(name) {
-            all.push(stale(Mend::Ignore(format!("__commits/{file}"))));
+            all.push(stale(FixAction::Ignore(format!("__commits/{file}"))));
         }
     }
     for name in array.listing.commits.iter().filter(|name| name.ending == "tmp") {
@@ -90,7 +90,7 @@ fn commits(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
             code: "remove_stale_commits",
             found: format!("{}.tmp is an incomplete commit", name.stem),
             fix: format!("remove {}.tmp, which a killed consolidation left", name.stem),
-            mend: Mend::Remove(format!("__commits/{}.tmp", name.stem)),
+            action: FixAction::Remove(format!("__commits/{}.tmp", name.stem)),
         });
     }
     Ok(())
@@ -98,9 +98,9 @@ fn commits(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
 
 /// Vacuum lists whose fragments are all gone, and lists that hide fragments that nothing replaced.
 fn vacuum_lists(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
-    let (commits, there) = (array.commits()?, there(array));
+    let (commits, existing) = (array.commits()?, existing_fragments(array));
     for (vac, names) in &commits.vacuums {
-        let gone = names.iter().all(|name| !there.contains(name.as_str()));
+        let gone = names.iter().all(|name| !existing.contains(name.as_str()));
         let (found, fix) = if gone {
             (format!("{}.vac names fragments that are gone", vac.stem), "names fragments that are gone")
         } else if !commits.replaces(&vac.stem) {
@@ -115,7 +115,7 @@ fn vacuum_lists(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
             code: "remove_stale_vacuum_lists",
             found,
             fix: format!("remove {}.vac, which {fix}", vac.stem),
-            mend: Mend::Remove(format!("{folder}{}.vac", vac.stem)),
+            action: FixAction::Remove(format!("{folder}{}.vac", vac.stem)),
         });
     }
     Ok(())
@@ -123,12 +123,12 @@ fn vacuum_lists(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
 
 /// Consolidated footers that name missing fragments or cannot be read. Each fragment has its own footer.
 fn footers(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
-    let (commits, there) = (array.commits()?, there(array));
+    let (commits, existing) = (array.commits()?, existing_fragments(array));
     for file in &array.listing.fragment_metas {
         let why = match array.footer_file(file) {
             Ok(footers) => footers
                 .iter()
-                .any(|(name, _)| !there.contains(name.as_str()) && !commits.fragments.contains_key(name))
+                .any(|(name, _)| !existing.contains(name.as_str()) && !commits.fragments.contains_key(name))
                 .then(|| "names fragments that are gone".to_owned()),
             // Without the key, nothing can be checked.
             Err(hyperslab_core::Error::Corrupt { .. }) => Some("cannot be read".to_owned()),
@@ -140,7 +140,7 @@ fn footers(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
                 code: "remove_stale_footers",
                 found: format!("{file} {why}"),
                 fix: format!("remove {file}, which {why}"),
-                mend: Mend::Remove(format!("__fragment_meta/{file}")),
+                action: FixAction::Remove(format!("__fragment_meta/{file}")),
             });
         }
     }

@@ -1,4 +1,4 @@
-//! A directory of TileDB as a store: an array, or a group of them.
+//! A TileDB directory as a store: an array, or a group of arrays.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::label;
 use crate::schema::ArrayKind;
 use crate::sparse::SparseTable;
 
-/// How deep groups may be nested: a group can hold itself.
+/// The maximum nesting of groups. A limit is needed because a group can contain itself.
 const MAX_DEPTH: usize = 32;
 
 /// An opened array or group.
@@ -24,35 +24,35 @@ pub struct TileDbStore {
     directory: Arc<dyn Storage>,
     name: Arc<str>,
     options: OpenOptions,
-    /// The root's own absolute path, by which absolute member addresses are recognised.
+    /// The absolute path of the root. Absolute member addresses below it resolve to this store.
     location: Option<String>,
-    root: Place,
+    root: Entry,
 }
 
-/// What is added to the name of an attribute that is called like a dimension.
+/// The suffix for an attribute that has the same name as a dimension.
 pub(crate) const COORDINATE_ENDING: &str = ".data";
 
-/// What stands at some prefix of the directory.
+/// The object at some prefix of the directory.
 #[derive(Debug, Clone)]
-enum Place {
+enum Entry {
     Array(Arc<OpenArray>),
     Group(Arc<Group>),
 }
 
-/// What a path leads to.
-enum Found {
-    Place(Place),
+/// The object that a path leads to.
+enum Resolved {
+    Entry(Entry),
     Attribute(Arc<OpenArray>, usize),
-    /// Labels of a dimension of this array.
+    /// Labels of a dimension: their array, and the label's position.
     Label(Arc<OpenArray>, usize),
     Link(String),
 }
 
-/// Is this directory a TileDB array or group?
+/// Returns true if this directory is a TileDB array or group.
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) when it cannot be listed.
+/// [`Io`](Error::Io) if it cannot be listed.
 pub fn probe(directory: &dyn Storage) -> Result<bool> {
     Ok(is_group(directory, "")? || is_array(directory, "")?)
 }
@@ -77,7 +77,7 @@ fn is_group(directory: &dyn Storage, prefix: &str) -> Result<bool> {
     Ok(!directory.list(&format!("{prefix}__group"))?.is_empty())
 }
 
-/// Does one of these names stand under a prefix? One listing tells of all of them.
+/// Returns true if one of these names exists under a prefix. Needs a single listing.
 fn has_any(directory: &dyn Storage, prefix: &str, names: &[&str]) -> Result<bool> {
     let entries = directory.list(prefix.trim_end_matches('/'))?;
     Ok(entries.iter().any(|entry| names.contains(&entry.name.as_str())))
@@ -87,25 +87,25 @@ fn has_any(directory: &dyn Storage, prefix: &str, names: &[&str]) -> Result<bool
 ///
 /// # Errors
 ///
-/// [`NotFound`](Error::NotFound) when there is none; otherwise whatever is wrong with its schema.
+/// [`NotFound`](Error::NotFound) if there is none; otherwise any error in its schema.
 pub fn open(directory: Arc<dyn Storage>, options: OpenOptions) -> Result<TileDbStore> {
-    let root = Place::open(&directory, String::new(), &options)?;
+    let root = Entry::open(&directory, String::new(), &options)?;
     let name = Arc::clone(directory.name());
     Ok(TileDbStore { directory, name, options, location: None, root })
 }
 
-/// Opens the array or group in this folder.
+/// Opens the array or group at this path.
 ///
 /// # Errors
 ///
-/// As [`open`].
+/// Like [`open`].
 pub fn open_path(path: &Path, options: OpenOptions) -> Result<TileDbStore> {
     let mut store = open(Arc::new(LocalStorage::new(path)), options)?;
     store.location = path.canonicalize().ok().map(|path| path.display().to_string());
     Ok(store)
 }
 
-impl Place {
+impl Entry {
     fn open(directory: &Arc<dyn Storage>, prefix: String, options: &OpenOptions) -> Result<Self> {
         if is_array(&**directory, &prefix)? {
             let array = OpenArray::open(Arc::clone(directory), prefix, options.clone())?;
@@ -124,8 +124,9 @@ impl TileDbStore {
         Self::plain_name(array, index).map_or_else(|| format!("a{index}"), str::to_owned)
     }
 
-    /// The name of an attribute, unless it has none or a slash in it. TileDB lets no attribute be called like a dimension, so
-    /// the values of the coordinate `x` are in `x.data`, here and where TileDB's own converter of NetCDF files wrote it.
+    /// The name of an attribute, unless it is empty or contains a slash. TileDB does not allow an attribute to share
+    /// a dimension's name, so the values of the coordinate `x` are stored as `x.data`, both here and by TileDB's own
+    /// NetCDF converter.
     fn plain_name(array: &OpenArray, index: usize) -> Option<&str> {
         let own = array.schema.attributes[index].name.as_str();
         let coordinate = own
@@ -134,8 +135,8 @@ impl TileDbStore {
         Some(coordinate.unwrap_or(own)).filter(|name| !name.is_empty() && !name.contains('/'))
     }
 
-    /// Is this array of a group nothing but one attribute of the same name? Groups are written like that, and the node of such an
-    /// array is the attribute itself: `/temp`, not `/temp/temp`.
+    /// Returns true if this array of a group has a single attribute with the array's own name. Groups are written
+    /// this way, and the attribute becomes the node: `/temp`, not `/temp/temp`.
     pub(crate) fn is_single_field(array: &OpenArray, path: &str) -> bool {
         let name = path.rsplit('/').next().unwrap_or_default();
         !array.prefix.is_empty()
@@ -146,7 +147,8 @@ impl TileDbStore {
             && array.attributes().is_ok_and(|own| own.is_empty())
     }
 
-    /// The attribute of an array as a node. In a group, a field of one dimension that has the dimension's name holds its labels.
+    /// An attribute of an array as a node. In a group, a one-dimensional attribute with the dimension's name holds
+    /// its labels.
     fn field(&self, array: Arc<OpenArray>, index: usize, path: &str) -> Result<Node> {
         let beside = Self::is_single_field(&array, path).then(|| path.rsplit_once('/')).flatten();
         let mut field = DenseAttribute::new(array, index, path)?;
@@ -158,7 +160,7 @@ impl TileDbStore {
                 };
                 let place = format!("{group}/{name}");
                 if schema.labels[axis] == Labels::None
-                    && let Ok(Found::Place(Place::Array(labels))) = self.find(&place)
+                    && let Ok(Resolved::Entry(Entry::Array(labels))) = self.find(&place)
                     && labels.schema.dimensions.len() == 1
                     && labels.schema.dimensions[0].name == name
                     && Self::is_single_field(&labels, &place)
@@ -170,17 +172,17 @@ impl TileDbStore {
         Ok(Node::Array(Arc::new(field)))
     }
 
-    /// Is this the [name](Self::node_name) of an attribute's node?
+    /// Returns true if this is the [name](Self::node_name) of an attribute's node.
     fn has_node_name(array: &OpenArray, index: usize, name: &str) -> bool {
-        // Most attributes have a name of their own, which is compared without a copy.
+        // Most attributes have a plain name, which can be compared without a copy.
         match Self::plain_name(array, index) {
             Some(own) => own == name,
             None => Self::node_name(array, index) == name,
         }
     }
 
-    /// Follows a path from the root.
-    fn find(&self, path: &str) -> Result<Found> {
+    /// Resolves a path from the root.
+    fn find(&self, path: &str) -> Result<Resolved> {
         let normal = normal_path(path);
         let mut place = self.root.clone();
         let parts: Vec<&str> = normal.split('/').filter(|part| !part.is_empty()).collect();
@@ -191,32 +193,32 @@ impl TileDbStore {
             let last = depth + 1 == parts.len();
             let missing = || Error::not_found(Arc::clone(&self.name), normal.clone());
             match &place {
-                Place::Array(array) => {
+                Entry::Array(array) => {
                     if array.schema.kind != ArrayKind::Dense || !last {
                         return Err(missing());
                     }
                     let mut attributes = 0..array.schema.attributes.len();
                     if let Some(index) = attributes.find(|&index| Self::has_node_name(array, index, part)) {
-                        return Ok(Found::Attribute(Arc::clone(array), index));
+                        return Ok(Resolved::Attribute(Arc::clone(array), index));
                     }
                     let label = label::shown(&array.schema).find(|(_, label)| label.name == **part);
                     let (index, _) = label.ok_or_else(missing)?;
-                    return Ok(Found::Label(Arc::clone(array), index));
+                    return Ok(Resolved::Label(Arc::clone(array), index));
                 }
-                Place::Group(group) => {
+                Entry::Group(group) => {
                     let member = group.member(part).ok_or_else(missing)?;
                     match self.member_prefix(group, member)? {
-                        Some(prefix) => place = Place::open(&self.directory, prefix, &self.options)?,
-                        None if last => return Ok(Found::Link(member.uri.clone())),
+                        Some(prefix) => place = Entry::open(&self.directory, prefix, &self.options)?,
+                        None if last => return Ok(Resolved::Link(member.uri.clone())),
                         None => return Err(missing()),
                     }
                 }
             }
         }
-        Ok(Found::Place(place))
+        Ok(Resolved::Entry(place))
     }
 
-    /// Where a member stands in the directory; `None` when it is outside.
+    /// The prefix of a member in the directory; `None` if it is outside.
     fn member_prefix(&self, group: &Group, member: &Member) -> Result<Option<String>> {
         let inside = |key: String| -> Result<Option<String>> {
             let prefix = format!("{key}/");
@@ -230,7 +232,7 @@ impl TileDbStore {
             }
             return inside(format!("{}{uri}", group.prefix));
         }
-        // An absolute address inside this directory, also when the directory was moved since.
+        // An absolute address inside this directory, even if the directory was moved since.
         let path = member.uri.strip_prefix("file://").unwrap_or(&member.uri).trim_end_matches('/');
         if let Some(below) = self.location.as_deref().and_then(|root| path.strip_prefix(root)) {
             let below = below.trim_matches('/');
@@ -244,30 +246,30 @@ impl TileDbStore {
         }
     }
 
-    /// Is it a group, and not one array?
+    /// Returns true if the store is a group, not a single array.
     pub(crate) const fn is_group(&self) -> bool {
-        matches!(self.root, Place::Group(_))
+        matches!(self.root, Entry::Group(_))
     }
 
-    /// Is there anything at a path?
-    pub(crate) fn is_there(&self, path: &str) -> Result<bool> {
+    /// Returns true if a node exists at a path.
+    pub(crate) fn node_exists(&self, path: &str) -> Result<bool> {
         Ok(self.is_group_at(path)?.is_some())
     }
 
-    /// Is what is at a path a group? `None` when nothing is there.
+    /// Whether the node at a path is a group; `None` if there is none.
     pub(crate) fn is_group_at(&self, path: &str) -> Result<Option<bool>> {
         match self.find(path) {
-            Ok(found) => Ok(Some(matches!(found, Found::Place(Place::Group(_))))),
+            Ok(found) => Ok(Some(matches!(found, Resolved::Entry(Entry::Group(_))))),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// The folder of the array or group at a path, below the store's own; `None` when there is none.
+    /// The folder of the array or group at a path, relative to the store; `None` if there is none.
     pub(crate) fn folder_of(&self, path: &str) -> Result<Option<String>> {
         let prefix = match self.find(path) {
-            Ok(Found::Place(Place::Array(array))) => array.prefix.clone(),
-            Ok(Found::Place(Place::Group(group))) => group.prefix.clone(),
+            Ok(Resolved::Entry(Entry::Array(array))) => array.prefix.clone(),
+            Ok(Resolved::Entry(Entry::Group(group))) => group.prefix.clone(),
             Ok(_) => return Ok(None),
             Err(error) if error.is_not_found() => return Ok(None),
             Err(error) => return Err(error),
@@ -279,20 +281,21 @@ impl TileDbStore {
         Ok(Node::Table(Arc::new(SparseTable::new(Arc::clone(array), path)?)))
     }
 
-    /// The opened arrays under a path and their paths, in order, each once; those of labels behind theirs.
+    /// Visits each array under a path once, in order, with its path. Arrays of labels follow the array that they
+    /// belong to.
     pub(crate) fn walk(&self, path: &str, depth: usize, visit: &mut dyn FnMut(&str, Result<Arc<OpenArray>>)) {
         if depth > MAX_DEPTH {
             return;
         }
         match self.find(path) {
-            Ok(Found::Place(Place::Array(array))) => {
+            Ok(Resolved::Entry(Entry::Array(array))) => {
                 visit(path, Ok(Arc::clone(&array)));
                 for (_, own) in label::shown(&array.schema).filter(|(_, own)| own.relative) {
                     let labels = label::open(&array, own).map(|(labels, _)| labels);
                     visit(&child_path(path, &own.name), labels);
                 }
             }
-            Ok(Found::Place(Place::Group(group))) => {
+            Ok(Resolved::Entry(Entry::Group(group))) => {
                 for member in &group.members {
                     self.walk(&child_path(path, &member.name), depth + 1, visit);
                 }
@@ -318,14 +321,14 @@ impl Store for TileDbStore {
 
     fn children(&self, path: &str) -> Result<Vec<String>> {
         match self.find(path)? {
-            Found::Place(Place::Array(array)) if Self::is_single_field(&array, path) => Ok(Vec::new()),
-            Found::Place(Place::Array(array)) if array.schema.kind == ArrayKind::Dense => {
+            Resolved::Entry(Entry::Array(array)) if Self::is_single_field(&array, path) => Ok(Vec::new()),
+            Resolved::Entry(Entry::Array(array)) if array.schema.kind == ArrayKind::Dense => {
                 let attributes =
                     (0..array.schema.attributes.len()).map(|index| Self::node_name(&array, index));
                 let labels = label::shown(&array.schema).map(|(_, label)| label.name.clone());
                 Ok(attributes.chain(labels).collect())
             }
-            Found::Place(Place::Group(group)) => {
+            Resolved::Entry(Entry::Group(group)) => {
                 Ok(group.members.iter().map(|member| member.name.clone()).collect())
             }
             _ => Ok(Vec::new()),
@@ -335,21 +338,21 @@ impl Store for TileDbStore {
     fn node(&self, path: &str) -> Result<Node> {
         let normal = normal_path(path);
         match self.find(&normal)? {
-            Found::Place(Place::Array(array)) => match array.schema.kind {
+            Resolved::Entry(Entry::Array(array)) => match array.schema.kind {
                 ArrayKind::Dense if Self::is_single_field(&array, &normal) => self.field(array, 0, &normal),
                 ArrayKind::Dense => Ok(Node::Group(array.attributes()?)),
                 ArrayKind::Sparse => Self::table(&array, &normal),
             },
-            Found::Place(Place::Group(group)) => {
+            Resolved::Entry(Entry::Group(group)) => {
                 let (window, key) = (self.options.at, self.options.key.as_ref());
                 let attributes = crate::metadata::read(&*self.directory, &group.prefix, window, key)?;
                 Ok(Node::Group(attributes.into_iter().collect()))
             }
-            Found::Attribute(array, index) => self.field(array, index, &normal),
-            Found::Label(array, index) => {
+            Resolved::Attribute(array, index) => self.field(array, index, &normal),
+            Resolved::Label(array, index) => {
                 Ok(Node::Array(Arc::new(label::node(&array, &array.schema.labels[index], &normal)?)))
             }
-            Found::Link(target) => Ok(Node::Link(target)),
+            Resolved::Link(target) => Ok(Node::Link(target)),
         }
     }
 

@@ -17,8 +17,8 @@ use crate::store::TileDbStore;
 use boxes::Boxes;
 use tiles::Tiles;
 
-/// The maximum number of findings of one kind per array, so that a damaged file does not flood the report.
-const MOST: usize = 20;
+/// The maximum number of findings of each check per array, so that a damaged file does not flood the report.
+const MAX_FINDINGS: usize = 20;
 
 /// Checks a store.
 pub(crate) fn verify(store: &TileDbStore, depth: Depth, report: &mut Report) -> Result<()> {
@@ -75,7 +75,7 @@ impl Check<'_> {
 
     fn fail(&mut self, check: &'static str, error: &Error) {
         self.problems += 1;
-        if self.problems <= MOST {
+        if self.problems <= MAX_FINDINGS {
             self.report.failure(check, error);
         }
     }
@@ -214,7 +214,8 @@ impl Check<'_> {
                 |tile| tiles.check(tile),
                 |seen| match seen {
                     Ok(seen) => {
-                        // Nothing is lost: the library itself counts padding when it consolidates.
+                        // A warning only: the library itself includes padding in these statistics when it
+                        // consolidates.
                         seen.statistics
                             .into_iter()
                             .for_each(|problem| self.report.warning("statistics", problem));

@@ -1,7 +1,7 @@
-//! Writing: fragments whose commit file comes last, so that a killed writer leaves an invisible fragment.
+//! Writing. The commit file comes last, so a killed writer leaves only an invisible fragment.
 //!
-//! Everything goes through the core's stages: a new array or group is a `StagedFolder`, whatever is added to one that exists
-//! a `StagedChange`.
+//! All writes go through the core's stages: a `StagedFolder` for a new array or group, a `StagedChange` for changes
+//! to an existing one.
 
 mod append;
 mod consolidate;
@@ -52,20 +52,21 @@ use crate::schema::{Schema, WRITTEN};
 /// How to write.
 #[derive(Debug, Clone, Default)]
 pub struct WriteOptions {
-    /// The millisecond of the write; now by default. Never reused: of two writes at one time a random one wins.
+    /// The time of the write in milliseconds; now by default. Never reused: of two writes at the same time, a random
+    /// one wins.
     pub at: Option<u64>,
     /// The key to encrypt with.
     pub key: Option<Key>,
-    /// Replace what stands at the path.
+    /// Replace whatever exists at the path.
     pub force: bool,
-    /// Make a new array or group durable before it is committed. What replaces or changes one always is.
+    /// Sync a new array or group before its commit. Replacements and changes are always synced.
     pub sync: bool,
-    /// Arrays that are added to a store are new ones, and arrays that it has grow. Otherwise each is a new fragment of the
-    /// array of its name, or of the only array that there is.
+    /// Arrays are matched by name: new names create arrays, existing arrays grow. Otherwise, each array becomes a new
+    /// fragment of the array with its name, or of the only array in the store.
     pub by_name: bool,
 }
 
-/// A millisecond that no other write of this process has had, and later than `after`.
+/// Returns a millisecond later than `after` that no other write of this process has used.
 pub(crate) fn next_time(wanted: Option<u64>, after: u64) -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     if let Some(wanted) = wanted {
@@ -80,25 +81,25 @@ pub(crate) fn next_time(wanted: Option<u64>, after: u64) -> u64 {
     chosen
 }
 
-/// The millisecond of a write that is newer than all that the array has.
+/// Returns a millisecond later than every write of the array.
 pub(crate) fn time_of(array: &OpenArray, options: &WriteOptions) -> Result<u64> {
     let names = array.commits()?.fragments.values().map(|(name, _)| name.end);
     let schemas = array.listing.schemas.iter().map(|name| name.end);
     Ok(next_time(options.at, names.chain(schemas).max().unwrap_or(0)))
 }
 
-/// `__T_T_UUID`, with the version behind it where `versioned`.
+/// Returns `__T_T_UUID`, followed by the version if `versioned`.
 pub(crate) fn timed_name(start: u64, end: u64, versioned: bool) -> Result<String> {
     let name = format!("__{start}_{end}_{}", random::uuid()?);
     Ok(if versioned { format!("{name}_{WRITTEN}") } else { name })
 }
 
-/// The key of an object of an array, from the key of the array in its store.
+/// Joins the key of an array in its store with the key of an object in the array.
 fn key_in(array: &str, key: &str) -> String {
     if array.is_empty() { key.to_owned() } else { format!("{array}/{key}") }
 }
 
-/// Writes a schema into an array's directory; returns its name.
+/// Writes a schema into an array's directory. Returns its name.
 pub(crate) fn put_schema(array: &StageWriter, schema: &Schema, at: u64, key: Option<&Key>) -> Result<String> {
     let name = timed_name(at, at, false)?;
     array.put(&schema_key(&name), &crate::generic::encode(&schema.encode(), WRITTEN, key)?)?;
@@ -110,8 +111,8 @@ pub(crate) fn schema_key(name: &str) -> String {
     format!("__schema/{name}")
 }
 
-/// The schema that a new fragment has, and its name. A fragment must not be newer than its schema: an old array gets the same
-/// schema once more, in the version that is written.
+/// Returns the schema for a new fragment, and its name. A fragment's format version must not exceed its schema's, so
+/// an array in an older version first gets a copy of its schema in the current version.
 pub(crate) fn schema_to_write(
     folder: &StageWriter,
     array: &OpenArray,
@@ -130,7 +131,7 @@ pub(crate) fn schema_to_write(
     Ok((schema, name))
 }
 
-/// Writes what makes a fragment visible; returns its key in the array.
+/// Writes the commit file, which makes a fragment visible. Returns its key in the array.
 pub(crate) fn put_commit(array: &StageWriter, fragment: &str) -> Result<String> {
     let key = format!("__commits/{fragment}.wrt");
     array.put(&key, &[])?;

@@ -1,5 +1,5 @@
-//! Many writes: added, put together, removed; and killed in between.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at what it did not expect")]
+//! Arrays with many fragments: appending, consolidation, vacuum, and kills in between.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +21,7 @@ fn words(values: impl IntoIterator<Item = i64>) -> Elements {
     Elements::fixed(values.into_iter().flat_map(i64::to_le_bytes).collect::<Vec<u8>>())
 }
 
-/// A sparse array of this many fragments, which share some coordinates.
+/// Creates a sparse array with this many fragments, which share some coordinates.
 fn sparse(path: &Path, duplicates: bool, fragments: i64) {
     let dimension = Dimension {
         name: "x".to_owned(),
@@ -60,7 +60,7 @@ fn sparse(path: &Path, duplicates: bool, fragments: i64) {
     }
 }
 
-/// All rows in one order, at this time.
+/// All rows as sorted text, for this time window.
 fn rows(path: &Path, at: TimeWindow) -> Vec<String> {
     let store = open_path(path, OpenOptions { at, ..OpenOptions::default() }).unwrap();
     let Node::Table(table) = store.node("/").unwrap() else { panic!("a table") };
@@ -103,17 +103,17 @@ fn assert_whole(path: &Path) {
     assert!(report.ok(), "{:?}", report.findings);
 }
 
-/// What the killed processes do: nothing, unless this test started them.
+/// The body of the killed processes. Does nothing unless another test started it.
 #[test]
-fn in_a_process_of_its_own() {
+fn child_process() {
     let Some(path) = std::env::var_os("HYPERSLAB_TEST_ARRAY").map(PathBuf::from) else { return };
     consolidate(&path, &ConsolidateOptions::default()).unwrap();
     vacuum(&path, &WriteOptions::default()).unwrap();
 }
 
-/// Whenever consolidation and vacuum are killed, the array holds what it held, and can be consolidated again.
+/// However consolidation and vacuum are killed, the array keeps its content and can be consolidated again.
 #[test]
-fn killed_at_any_point_an_array_holds_what_it_held() {
+fn kills_never_change_the_content() {
     for duplicates in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let original = folder.path().join("original");
@@ -123,7 +123,7 @@ fn killed_at_any_point_an_array_holds_what_it_held() {
             let array = folder.path().join(format!("{delay}"));
             copy(&original, &array);
             let mut child = Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "in_a_process_of_its_own"])
+                .args(["--exact", "child_process"])
                 .env("HYPERSLAB_TEST_ARRAY", &array)
                 .stdout(std::process::Stdio::null())
                 .spawn()
@@ -142,7 +142,7 @@ fn killed_at_any_point_an_array_holds_what_it_held() {
     }
 }
 
-/// Every state of the folders between the steps, one after another: each new file there, each old one not yet gone.
+/// Checks the folder's state after each step: with each new file present, and each old one not yet removed.
 #[test]
 fn each_step_of_a_consolidation_changes_nothing() {
     for duplicates in [false, true] {
@@ -151,7 +151,7 @@ fn each_step_of_a_consolidation_changes_nothing() {
         sparse(&array, duplicates, 6);
         let expected = rows(&array, TimeWindow::default());
         let early = rows(&array, TimeWindow::until(12));
-        // Told while the new fragment is written, before anything points to it.
+        // The callback runs while the new fragment is written, before anything refers to it.
         let seen = std::sync::atomic::AtomicUsize::new(0);
         let look = |_, _| {
             assert_eq!(rows(&array, TimeWindow::default()), expected);
@@ -181,16 +181,16 @@ fn a_stopped_consolidation_leaves_nothing() {
     let options = ConsolidateOptions { progress: &|_, _| false, ..ConsolidateOptions::default() };
     assert!(consolidate(&array, &options).unwrap_err().to_string().contains("stopped"));
     assert_eq!(std::fs::read_dir(array.join("__fragments")).unwrap().count(), 4);
-    // Only what was written in a time.
+    // Only fragments from a time window.
     let some = ConsolidateOptions { at: TimeWindow { start: 11, end: 12 }, ..ConsolidateOptions::default() };
     assert_eq!(consolidate(&array, &some).unwrap(), 2);
     assert_eq!(vacuum(&array, &WriteOptions::default()).unwrap(), 2);
     assert_eq!(std::fs::read_dir(array.join("__fragments")).unwrap().count(), 3);
 }
 
-/// What killed or careless programs leave is found, said, and removed.
+/// Leftovers of killed or faulty programs are found, reported and removed.
 #[test]
-fn leftovers_are_mended() {
+fn leftovers_are_repaired() {
     let folder = tempfile::tempdir().unwrap();
     let array = folder.path().join("array");
     sparse(&array, false, 3);
@@ -201,14 +201,14 @@ fn leftovers_are_mended() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    // A commit whose fragment is gone, and one that only a consolidated file names.
+    // A commit without its fragment, and one that only a consolidated file names.
     std::fs::write(commits.join(format!("__50_50_{id}_22.wrt")), b"").unwrap();
     std::fs::write(
         commits.join(format!("__60_60_{id}_22.con")),
         format!("__commits/__60_60_{id}_22.wrt\n__commits/{}.wrt\n", names[0]),
     )
     .unwrap();
-    // A list of fragments that are gone, one that hides what nothing replaced, half of a commit.
+    // A list of missing fragments, a list that hides fragments without a replacement, and an incomplete commit.
     std::fs::write(commits.join(format!("__70_70_{id}_22.vac")), format!("/__fragments/__2_2_{id}_22\n"))
         .unwrap();
     std::fs::write(commits.join(format!("__80_80_{id}_22.vac")), format!("/__fragments/{}\n", names[1]))
@@ -231,14 +231,14 @@ fn leftovers_are_mended() {
     assert_eq!(repair(&array, &WriteOptions::default(), false).unwrap(), planned);
     assert_eq!(rows(&array, TimeWindow::default()), expected);
     assert!(repair(&array, &WriteOptions::default(), true).unwrap().is_empty());
-    // A commit both in a file of its own and in a consolidated one goes with its fragment.
+    // A commit that is also in a consolidated file is removed together with its fragment.
     assert_eq!(consolidate(&array, &ConsolidateOptions::default()).unwrap(), 3);
     assert_eq!(vacuum(&array, &WriteOptions::default()).unwrap(), 3);
     assert_eq!(rows(&array, TimeWindow::default()), expected);
     assert_whole(&array);
 }
 
-/// Writes a whole array through a sink, chunks backwards.
+/// Writes a whole array through a sink, chunks in reverse order.
 fn put(sink: &mut dyn Sink, path: &str, spec: &ArraySpec, value: impl Fn(u64) -> i64) {
     let array = sink.array(path, spec).unwrap();
     let grid = array.grid().clone();
@@ -274,16 +274,16 @@ fn spec(rows: u64, nullable: bool) -> ArraySpec {
     spec
 }
 
-/// Rows that are added follow those that are there, wherever tiles begin; the fragments can be put together.
+/// Appended rows follow the existing ones, aligned with tiles or not, and the fragments can be consolidated.
 #[test]
-fn arrays_are_added_to() {
+fn rows_are_appended() {
     for nullable in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("array");
         let mut sink = create(&path, WriteOptions::default()).unwrap();
         put(&mut sink, "/a", &spec(6, nullable), |cell| cell as i64);
         Box::new(sink).commit().unwrap();
-        // Behind row 6, which is in the middle of a tile; behind row 16, which is the start of one.
+        // At row 6, in the middle of a tile; at row 16, at the start of one.
         for (before, count) in [(6, 10), (16, 5)] {
             let mut sink = append(&path, WriteOptions::default()).unwrap();
             put(&mut sink, "/a", &spec(count, nullable), |cell| (before * 7 + cell) as i64);
@@ -301,7 +301,7 @@ fn arrays_are_added_to() {
             .collect();
         assert_eq!(values(&path, "/a"), serde_json::json!(expected));
         assert_whole(&path);
-        // Where labels say so, over what is there: the newest wins.
+        // Labels may place new values over existing ones. The newest wins.
         let mut over = spec(2, nullable);
         over.labels = vec![Labels::Domain { first: 3, dtype: DType::Int64 }, Labels::None];
         let mut sink = append(&path, WriteOptions::default()).unwrap();
@@ -319,7 +319,7 @@ fn arrays_are_added_to() {
 }
 
 #[test]
-fn what_cannot_be_added_is_refused() {
+fn invalid_appends_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("array");
     let mut sink = create(&path, WriteOptions::default()).unwrap();
@@ -339,7 +339,7 @@ fn what_cannot_be_added_is_refused() {
     put(&mut sink, "/a", &over, |cell| cell as i64);
     let missing = Box::new(sink).commit().unwrap_err().to_string();
     assert!(missing.contains("\"b\" is missing"), "{missing}");
-    // Chunks that never come.
+    // Some chunks are never written.
     let mut sink = append(&path, WriteOptions::default()).unwrap();
     put(&mut sink, "/a", &over, |cell| cell as i64);
     sink.array("/b", &over).unwrap();
@@ -357,7 +357,7 @@ fn renamed(trace: &Trace) -> Vec<PathBuf> {
     trace.steps.iter().filter_map(to).collect()
 }
 
-/// What becomes visible is durable before, and what leads to it comes last.
+/// Data is durable before it becomes visible, and the file that makes it visible is renamed last.
 #[test]
 fn a_power_cut_leaves_the_old_array_or_the_new_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -392,7 +392,7 @@ fn a_power_cut_leaves_the_old_array_or_the_new_one() {
     assert_eq!((count, trace.violations(true)), (2, Vec::new()));
     let (count, trace) = Trace::of(|| vacuum(&path, &WriteOptions::default()).unwrap());
     assert_eq!(count, 2);
-    // Commits are gone for good before their fragments go.
+    // Commits are removed durably before their fragments.
     let at = |wanted: &dyn Fn(&Step) -> bool| trace.steps.iter().position(wanted).unwrap();
     let synced = at(&|step| matches!(step, Step::SyncFolder(own) if own.ends_with("__commits")));
     let removed =
@@ -402,7 +402,7 @@ fn a_power_cut_leaves_the_old_array_or_the_new_one() {
     for duplicates in [false, true] {
         let path = folder.join(format!("sparse{duplicates}"));
         let ((), trace) = Trace::of(|| sparse(&path, duplicates, 3));
-        // The new array itself, and then the rows.
+        // Skip the steps that create the array, which are not synced.
         let first = trace.steps.iter().position(is_sync).unwrap();
         assert_eq!(Trace { steps: trace.steps[first..].to_vec() }.violations(true), Vec::<String>::new());
         let (_, trace) = Trace::of(|| consolidate(&path, &ConsolidateOptions::default()).unwrap());

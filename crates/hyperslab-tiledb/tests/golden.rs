@@ -1,5 +1,5 @@
-//! Arrays that the real library wrote, kept here: read, and read again with every kind of damage.
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+//! Arrays written by the real library, stored here. Reads them intact and with every kind of damage.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -30,7 +30,7 @@ fn golden_arrays_are_read() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// All files under a folder, by name.
+/// Collects all files under a folder, by name.
 fn files(folder: &Path, prefix: &str, into: &mut BTreeMap<String, Vec<u8>>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
@@ -48,7 +48,7 @@ fn options(case: &Path) -> OpenOptions {
     OpenOptions { key, ..OpenOptions::default() }
 }
 
-/// Opens, lists, reads and checks everything; errors are welcome, panics are not.
+/// Opens, lists, reads and checks everything. Errors are fine, panics are not.
 fn drive(blobs: &BTreeMap<String, Vec<u8>>, options: OpenOptions) -> Result<(), hyperslab_core::Error> {
     let directory = MemoryStorage::new("damaged", blobs.clone());
     let store = open(Arc::new(directory), options)?;
@@ -60,7 +60,7 @@ fn visit(store: &dyn Store, path: &str, depth: usize) -> Result<(), hyperslab_co
     match store.node(path)? {
         Node::Array(array) => {
             let shape = array.schema().shape().to_vec();
-            // A damaged schema may claim any shape: read a corner.
+            // A damaged schema may claim any shape, so read only a corner.
             let corner: Vec<u64> = shape.iter().map(|extent| (*extent).min(12)).collect();
             let _ = array.usage();
             let mut positions = Positions::whole(&shape);
@@ -85,7 +85,7 @@ fn visit(store: &dyn Store, path: &str, depth: usize) -> Result<(), hyperslab_co
     Ok(())
 }
 
-/// Every file of every array: bytes flipped, set and cut off, files swapped and taken away.
+/// Damages every file of every array: flips, sets and truncates bytes, swaps and removes files.
 #[test]
 fn damage_is_survived() {
     let mut refused = 0;
@@ -122,7 +122,7 @@ fn damage_is_survived() {
 }
 
 #[test]
-fn a_wrong_key_shows_nothing() {
+fn a_wrong_key_reveals_nothing() {
     let case = golden().into_iter().find(|case| case.ends_with("dense-encrypted")).unwrap();
     let mut blobs = BTreeMap::new();
     files(&case.join("array"), "", &mut blobs);
@@ -133,9 +133,9 @@ fn a_wrong_key_shows_nothing() {
     assert!(wrong.contains("key is wrong") && !wrong.contains("ABCDE!"), "{wrong}");
 }
 
-/// A key says that what is read was written by someone who has it: what is not encrypted is refused, as by the library.
+/// With a key, everything read must come from someone who has it. As in the library, plain data is rejected.
 #[test]
-fn with_a_key_nothing_plain_is_read() {
+fn plain_data_is_rejected_with_a_key() {
     let key = Some(Key::new(*b"0123456789abcdef0123456789ABCDEF"));
     let options = || OpenOptions { key: key.clone(), ..OpenOptions::default() };
     let (mut encrypted, mut metadata) = (BTreeMap::new(), None);
@@ -153,16 +153,16 @@ fn with_a_key_nothing_plain_is_read() {
         });
     }
     drive(&encrypted, options()).unwrap();
-    // Somebody without the key puts a file of their own beside an encrypted array.
+    // An attacker without the key adds a plain file to an encrypted array.
     let (name, bytes) = metadata.unwrap();
     encrypted.insert(name, bytes);
     let refused = drive(&encrypted, options()).unwrap_err().to_string();
     assert!(refused.contains("the array metadata is not encrypted"), "{refused}");
 }
 
-/// A fragment without its commit is invisible, is found, and is removed.
+/// A fragment without a commit is invisible, is reported, and is removed.
 #[test]
-fn an_orphan_is_found_and_removed() {
+fn an_uncommitted_fragment_is_removed() {
     let case = golden().into_iter().find(|case| case.ends_with("dense-history")).unwrap();
     let mut blobs = BTreeMap::new();
     files(&case.join("array"), "", &mut blobs);
@@ -188,8 +188,8 @@ fn an_orphan_is_found_and_removed() {
     assert_eq!(warnings(), 0);
 }
 
-/// Consolidated footers are used: with them, nothing is read of a fragment before its tiles are wanted. Damaged, they cost nothing
-/// but time.
+/// Consolidated footers are used: nothing else of a fragment is read before its tiles are needed. Damaged ones only
+/// cost time.
 #[test]
 fn footers_come_from_consolidated_files() {
     let case = golden().into_iter().find(|case| case.ends_with("dense-footers")).unwrap();

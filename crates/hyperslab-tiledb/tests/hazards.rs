@@ -1,5 +1,6 @@
-//! What makes the library itself crash, lose rows or write what it cannot read: none of it happens here.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at what it did not expect")]
+//! Inputs with which the real library crashes, loses rows or writes files that it cannot read. None of that happens
+//! here.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 #[path = "common/sparse.rs"]
 mod sparse;
@@ -13,7 +14,7 @@ use hyperslab_core::{
 };
 use hyperslab_tiledb::{OpenOptions, WriteOptions, create, create_sparse, open_path, write_sparse};
 
-/// Writes one tile per array into one store, and expects every one back, and every statistic right.
+/// Writes one tile per array into one store, then checks all values and statistics.
 fn round_trip(path: &Path, arrays: &[(&str, DType, &[&str], Elements)]) {
     let mut sink = create(path, WriteOptions::default()).unwrap();
     for (name, dtype, filters, elements) in arrays {
@@ -52,7 +53,7 @@ fn list(lengths: &[usize]) -> Elements {
     Elements { data: Data::List { offsets, items: Box::new(words(0..total as i32)) }, validity: None }
 }
 
-/// The last distinct string of a tile is the first of more than 255 bytes: its length must not be cut.
+/// The last distinct string of a tile is the first with more than 255 bytes. Its length must not be truncated.
 #[test]
 fn a_long_last_string_through_runs() {
     let folder = tempfile::tempdir().unwrap();
@@ -63,7 +64,7 @@ fn a_long_last_string_through_runs() {
     }
 }
 
-/// Two cells of 40,000 bytes: the last cell ends a chunk, and no chunk of nothing may follow.
+/// Two cells of 40,000 bytes: the last cell ends a chunk, and no empty chunk may follow.
 #[test]
 fn cells_that_end_a_chunk() {
     let folder = tempfile::tempdir().unwrap();
@@ -81,8 +82,8 @@ fn cells_that_end_a_chunk() {
     }
 }
 
-/// Runs behind a filter that has metadata hold that too, in whole cells: where it is not one, nothing may be written that cannot be
-/// read.
+/// RLE after a filter with metadata also compresses the metadata, in whole cells. If the metadata is not a multiple
+/// of the cell size, writing must fail.
 #[test]
 fn runs_behind_a_shuffle() {
     let folder = tempfile::tempdir().unwrap();
@@ -97,7 +98,7 @@ fn runs_behind_a_shuffle() {
     assert!(refused.contains("rle: 8 bytes are not a multiple of the cell size 12"), "{refused}");
 }
 
-/// A window of the whole range of its type has no offset: what is stored must not depend on what was in memory.
+/// A window with the full range of its type has no offset. The stored bytes must not depend on uninitialised memory.
 #[test]
 fn full_range_windows_are_the_same_each_time() {
     let folder = tempfile::tempdir().unwrap();
@@ -110,12 +111,12 @@ fn full_range_windows_are_the_same_each_time() {
         stored.push(std::fs::read(fragment.join("a0.tdb")).unwrap());
     }
     assert_eq!(stored[0], stored[1]);
-    // Behind the chunk's header: its length, one window per 256 bytes, and in each no offset.
+    // After the chunk's header: its length, then one window per 256 bytes, each with offset zero.
     let window = &stored[0][8 + 12 + 8..];
     assert_eq!(window[..5], [0, 0, 0, 0, 32]);
 }
 
-/// Three attributes of text: each tile's least and greatest are its own. Checked by `verify`.
+/// Three text attributes: each tile stores its own extremes. Checked by `verify`.
 #[test]
 fn extremes_of_text_in_several_attributes() {
     let folder = tempfile::tempdir().unwrap();
@@ -126,7 +127,7 @@ fn extremes_of_text_in_several_attributes() {
     round_trip(&folder.path().join("texts"), &arrays);
 }
 
-/// Two writes one after another never have the same time, so the later one wins.
+/// Consecutive writes never have the same time, so the later one wins.
 #[test]
 fn the_later_of_two_writes_wins() {
     let folder = tempfile::tempdir().unwrap();
@@ -151,9 +152,9 @@ fn write_at(target: &Path, path: &str) -> hyperslab_core::Result<()> {
     Box::new(sink).commit()
 }
 
-/// A node's name becomes a folder: it must not lead out of the store, nor into TileDB's own folders.
+/// A node's name becomes a folder name. It must not lead outside the store or into TileDB's own folders.
 #[test]
-fn names_that_are_no_folders_are_refused() {
+fn unsafe_names_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("store");
     let (timed, long) = ("__1_1_0123456789abcdef0123456789abcdef_22", "x".repeat(256));
@@ -167,9 +168,9 @@ fn names_that_are_no_folders_are_refused() {
     write_at(&target, "/g/__xarray_dataarray_variable__").unwrap();
 }
 
-/// Lines of a vacuum list are text from a file: what is removed is a fragment of this array, or nothing.
+/// Lines of a vacuum list are untrusted text. Only fragments of this array may be removed.
 #[test]
-fn a_vacuum_list_removes_nothing_but_fragments() {
+fn a_vacuum_list_removes_only_fragments() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("store");
     write_at(&target, "/a").unwrap();
@@ -190,10 +191,10 @@ fn a_vacuum_list_removes_nothing_but_fragments() {
     open_path(&target, OpenOptions::default()).unwrap().node("/a").unwrap();
 }
 
-/// A folder of the array that is a link leads somewhere else: nothing is removed there.
+/// A folder of the array is a symbolic link to another place. Nothing may be removed there.
 #[test]
 #[cfg(unix)]
-fn nothing_is_removed_behind_a_link() {
+fn symbolic_links_are_not_followed() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("store");
     write_at(&target, "/a").unwrap();
@@ -207,9 +208,9 @@ fn nothing_is_removed_behind_a_link() {
     assert!(orphan.exists());
 }
 
-/// Very many keys beside an array and beside its attribute, whose name has a dot in it.
+/// Many keys on an array and on its attribute, whose name contains a dot.
 #[test]
-fn many_keys_come_back_where_they_belong() {
+fn metadata_keys_return_to_their_nodes() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("store");
     let mut sink = create(&target, WriteOptions::default()).unwrap();
@@ -229,9 +230,9 @@ fn many_keys_come_back_where_they_belong() {
     assert_eq!(array.schema().attributes, spec.attributes);
 }
 
-/// An array is a folder of its own: no node stands below it, whichever of the two comes first.
+/// An array is a folder of its own, so no node may be below it, whichever is created first.
 #[test]
-fn nothing_stands_below_an_array() {
+fn nodes_below_an_array_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let spec = ArraySpec::new(DType::Int32, Grid::new(&[2], &[2]).unwrap());
     let mut sink = create(&folder.path().join("store"), WriteOptions::default()).unwrap();

@@ -1,5 +1,5 @@
-//! Against the real library: what it writes, we read; what we write, it reads.
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+//! Interoperability with the real library: reads what it writes, and lets it read what this crate writes.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 #[path = "peers/write.rs"]
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use common::check_case;
 
-/// The interpreter that has the real library.
+/// The Python interpreter with the real library.
 pub(crate) fn interpreter() -> std::ffi::OsString {
     std::env::var_os("HYPERSLAB_PEERS")
         .expect("HYPERSLAB_PEERS names a Python interpreter that has tiledb 0.36.1")
@@ -20,14 +20,14 @@ fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers").join(name)
 }
 
-/// Runs a script that writes cases into a folder, and reads them all.
+/// Runs a script that writes cases into a folder, then reads them all.
 fn read_cases(name: &str) {
     let folder = tempfile::tempdir().unwrap();
     let root = std::env::var_os("HYPERSLAB_KEEP")
         .map_or_else(|| folder.path().join("cases"), PathBuf::from)
         .join(name);
-    // The library itself crashes now and then while it writes the cases (a signal, so no exit code). That says nothing
-    // about us: let it write them again.
+    // The library sometimes crashes while writing the cases (a signal, so there is no exit code). This is unrelated
+    // to the code under test, so run it again.
     let mut attempts = 0;
     let done = loop {
         let _ = std::fs::remove_dir_all(&root);
@@ -68,7 +68,8 @@ fn features_are_read() {
     read_cases("features.py");
 }
 
-/// Consolidated and vacuumed by us, an array holds what it held, for us and for the library, also at earlier times.
+/// After consolidation and vacuum, an array has the same content for this crate and for the library, also at earlier
+/// times.
 #[test]
 fn fragments_are_consolidated() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! What a close look at damaged tiles shows.
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+//! Deep checks of damaged tiles.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "common/sparse.rs"]
 mod sparse;
@@ -13,7 +13,7 @@ fn words(values: impl IntoIterator<Item = i32>) -> Elements {
     Elements::fixed(values.into_iter().flat_map(i32::to_le_bytes).collect::<Vec<u8>>())
 }
 
-/// Five tiles of 10,000 cells each, stored as they are: enough for several threads.
+/// Creates five tiles of 10,000 cells each without filters, enough for several threads.
 fn sparse(path: &Path) {
     let schema = sparse::schema(10_000, 999_999);
     create_sparse(path, &schema, &WriteOptions::default()).unwrap();
@@ -26,7 +26,7 @@ fn file(path: &Path, name: &str) -> PathBuf {
     fragment.path().join(name)
 }
 
-/// Every finding that is not well, on so many threads.
+/// All findings that are not OK, using this many threads.
 fn failures(path: &Path, threads: usize) -> Vec<String> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let mut report = Report::default();
@@ -36,7 +36,8 @@ fn failures(path: &Path, threads: usize) -> Vec<String> {
     failed.map(|finding| format!("{}: {}", finding.check, finding.detail.as_deref().unwrap_or(""))).collect()
 }
 
-/// Changes the first cell of tiles 1 and 3: a tile is eight bytes, and a chunk of twelve and its cells.
+/// Changes the first cell of tiles 1 and 3. A stored tile is an 8-byte header and one chunk: a 12-byte header and its
+/// cells.
 fn change(file: &Path) {
     let mut bytes = std::fs::read(file).unwrap();
     let tile_bytes = bytes.len() / 5;
@@ -47,7 +48,7 @@ fn change(file: &Path) {
 }
 
 #[test]
-fn cells_outside_their_boxes_are_told_tile_by_tile() {
+fn cells_outside_their_boxes_are_reported_per_tile() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("array");
     sparse(&path);
@@ -63,7 +64,7 @@ fn cells_outside_their_boxes_are_told_tile_by_tile() {
 }
 
 #[test]
-fn statistics_that_are_not_those_of_the_cells_are_told_tile_by_tile() {
+fn wrong_statistics_are_reported_per_tile() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("array");
     sparse(&path);

@@ -1,4 +1,4 @@
-//! One array: object names and shard tables on one side, codecs on the other.
+//! A Zarr array: locates chunks by object names and shard tables, and decodes them with codecs.
 
 mod layers;
 
@@ -23,57 +23,59 @@ use crate::rectilinear::Rectilinear;
 use crate::shard::{IndexFormat, ShardIndex};
 use crate::vlen;
 
-/// Larger elements are refused: a document of a few bytes could claim any size, and a fill value is as large.
-const LARGEST_ELEMENT: usize = 16 << 20;
+/// Larger elements are rejected: a document of a few bytes could claim any size, and a fill value has the size of an
+/// element.
+const MAX_ELEMENT_BYTES: usize = 16 << 20;
 
-/// Shards whose indexes are kept, and how many bytes of them.
+/// Limits of the shard index cache: shards, and bytes of their indexes.
 const KEPT_SHARDS: usize = 512;
 const KEPT_BYTES: usize = 32 << 20;
 
-/// Shards of remote storage whose indexes are requested together.
+/// The number of remote shards whose indexes are requested together.
 const INDEXES_AT_ONCE: usize = 256;
 
-/// Larger shards, decoded, are never requested whole: several requests for their chunks are faster than one.
+/// Shards with more decoded bytes are never fetched whole: several requests for their chunks are faster than one.
 const WHOLE_SHARD: u64 = 16 << 20;
 
-/// Codecs may widen numbers (from 1 byte to 16), and add headers and checksums.
+/// Bounds on how much codecs may enlarge a chunk: they can widen numbers (from 1 byte to 16), and add headers and
+/// checksums.
 const MAX_GROWTH: u64 = 16;
 const GROWTH_ROOM: u64 = 1 << 20;
 
 /// An array of a Zarr store.
 ///
-/// Where the codecs are `sharding_indexed` alone, its chunks are the inner chunks of the shards.
+/// If the only codec is `sharding_indexed`, the chunks are the inner chunks of the shards.
 #[derive(Debug)]
 pub struct ZarrArray {
     schema: ArraySchema,
     name: Arc<str>,
     directory: Arc<dyn Storage>,
-    /// The array's own key; objects stand under it.
+    /// The array's own key, the prefix of its objects.
     key: String,
     keys: KeyEncoding,
     /// The codecs of one chunk.
     pipeline: Pipeline,
-    /// Bytes of a decoded chunk, where elements have a fixed size.
+    /// The size of a decoded chunk, for fixed-size elements.
     chunk_bytes: Option<usize>,
-    /// Ticks in a stored unit of time.
+    /// The number of ticks in a stored time unit.
     scale: i64,
-    /// One element for cells that a nested shard does not hold.
+    /// One element, for cells that a nested shard does not store.
     fill: Vec<u8>,
     shards: Option<Shards>,
-    /// Where stored chunks differ in their cells, and ours are put together from them.
+    /// Set if stored chunks differ in shape; chunks are then assembled from them.
     rectilinear: Option<Rectilinear>,
-    /// Where chunks are objects of their own.
+    /// The objects, if each chunk has its own.
     objects: Objects,
 }
 
-/// How chunks are kept in shards.
+/// The layout of chunks in shards.
 #[derive(Debug)]
 struct Shards {
-    /// Cells of a shard.
+    /// The shape of a shard in cells.
     shape: Extents,
-    /// Chunks per axis of a shard.
+    /// The number of chunks in a shard, per axis.
     counts: Extents,
-    /// The transpose that comes before sharding: the index counts along its axes.
+    /// The transpose before sharding. The index counts along its axes.
     axes: Vec<u8>,
     index: IndexFormat,
     opened: Mutex<OpenedShards>,
@@ -89,7 +91,7 @@ struct OpenedShards {
 #[derive(Debug)]
 struct Shard {
     key: Arc<str>,
-    /// For messages.
+    /// The shard's object, for messages.
     object: String,
     blob: Arc<dyn Blob>,
     length: u64,
@@ -97,7 +99,7 @@ struct Shard {
 }
 
 impl ZarrArray {
-    /// The array that a document describes, whose objects stand under `key`.
+    /// Creates the array that a document describes. Its objects are below `key`.
     pub(crate) fn new(
         directory: &Arc<dyn Storage>,
         key: &str,
@@ -141,7 +143,7 @@ impl ZarrArray {
         let cells = product(&own_shape).and_then(|cells| usize::try_from(cells).ok());
         let chunk_bytes = cells.zip(item).and_then(|(cells, item)| cells.checked_mul(item));
         let mut schema = ArraySchema::new(stored.dtype, grid);
-        // A chunk that is put together is put together in C order.
+        // Assembled chunks are in C order.
         schema.order = if rectilinear.is_some() { CellOrder::RowMajor } else { cell_order(&axes) };
         schema.edges = Edges::Padded;
         schema.dimensions = dimensions;
@@ -154,10 +156,10 @@ impl ZarrArray {
             _ => None,
         };
         schema.fill = fill;
-        // Elements can be as large as a document claims.
+        // A document can claim elements of any size.
         let place = Place::new(doc.store, "element", 0);
         hyperslab_core::check_empty_elements(item, &shape, place)?;
-        if let Some(item) = item.filter(|item| *item > LARGEST_ELEMENT) {
+        if let Some(item) = item.filter(|item| *item > MAX_ELEMENT_BYTES) {
             return Err(doc.unsupported(format!("elements of {item} bytes")));
         }
         let fill = fill_bytes.map_or_else(|| claimed_memory(item.unwrap_or(0), 0, place), Ok)?;
@@ -184,11 +186,11 @@ impl ZarrArray {
         })
     }
 
-    /// How its chunks are stored, for a writer of more of them.
+    /// The layout of its chunks, for a writer that adds chunks.
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](Error::Unsupported) for forms that are only read.
+    /// [`Unsupported`](Error::Unsupported) for layouts that cannot be written.
     pub(crate) fn stored_as(&self) -> Result<(&Pipeline, KeyEncoding, Option<&[u64]>)> {
         let refuse = |what: &str| Err(Error::unsupported(Arc::clone(&self.name), what));
         if self.rectilinear.is_some() {
@@ -202,10 +204,10 @@ impl ZarrArray {
             _ => {}
         }
         if self.shards.as_ref().is_some_and(|own| !own.axes.is_empty() || own.index != IndexFormat::USUAL) {
-            return refuse("adding to shards with an index of an unusual form");
+            return refuse("adding to shards with another index format");
         }
         if self.scale != 1 {
-            return refuse("adding times whose unit is several ticks");
+            return refuse("adding times whose unit is a multiple");
         }
         if self.pipeline.serializer == Serializer::Variable && !self.pipeline.axes.is_empty() {
             return refuse("adding transposed elements of variable length");
@@ -220,19 +222,19 @@ impl ZarrArray {
         &mut self.schema
     }
 
-    /// Chunks per axis of a shard; `None` when chunks are objects of their own.
+    /// The number of chunks in a shard, per axis; `None` if each chunk has its own object.
     #[must_use]
     pub fn chunks_per_shard(&self) -> Option<&[u64]> {
         self.shards.as_ref().map(|shards| shards.counts.as_slice())
     }
 
-    /// The shape of a shard, in cells; `None` when chunks are objects of their own.
+    /// The shape of a shard in cells; `None` if each chunk has its own object.
     #[must_use]
     pub fn shard_shape(&self) -> Option<&[u64]> {
         self.shards.as_ref().map(|shards| shards.shape.as_slice())
     }
 
-    /// The name of the object that holds a chunk.
+    /// The name of a chunk's object.
     #[must_use]
     pub fn object_key(&self, chunk: &[u64]) -> String {
         match &self.shards {
@@ -244,8 +246,8 @@ impl ZarrArray {
         }
     }
 
-    /// The bytes of the only element of a chunk of variable-length elements, without a copy where the codecs
-    /// allow it; `None` when the chunk was never written.
+    /// The bytes of a chunk's only element, for chunks of variable-length elements. Avoids a copy if the codecs allow
+    /// it. Returns `None` if the chunk was never written.
     ///
     /// # Errors
     ///
@@ -263,9 +265,8 @@ impl ZarrArray {
         vlen::single(&decoded, place).map(Some)
     }
 
-    /// The elements of a chunk of variable length, one after the other in C order: decoded not much further than they
-    /// are asked for, by a thread of its own where there is much to decode.
-    /// `None` when the chunk was never written.
+    /// Streams the elements of a chunk of variable-length elements, in C order. Decodes only a little ahead of the
+    /// reader; large chunks are decoded by a separate thread. Returns `None` if the chunk was never written.
     ///
     /// # Errors
     ///
@@ -280,10 +281,10 @@ impl ZarrArray {
         ElementStream::new(&self.pipeline, stored, cells).map(Some)
     }
 
-    /// The stored bytes of a chunk, after the name of its object and where they are in it; `None` when it was never written.
+    /// The object name, offset and stored bytes of a chunk; `None` if it was never written.
     fn stored_chunk(&self, chunk: &ChunkCoord) -> Result<Option<(String, u64, Bytes)>> {
         if self.shards.is_none() {
-            // An object of one chunk is looked at once.
+            // For an object that is a single chunk, one lookup is enough.
             let key = self.keys.key(&self.key, chunk);
             let stored = self.directory.read(&key)?;
             return Ok(stored.map(|stored| (format!("{}/{key}", self.directory.name()), 0, stored)));
@@ -299,7 +300,7 @@ impl ZarrArray {
         Error::not_found(Arc::clone(self.directory.name()), format!("the object {name:?}"))
     }
 
-    /// The object of a reference, for messages.
+    /// The name of a reference's object, for messages.
     fn object_name(&self, reference: &ChunkRef) -> String {
         match reference.spans().next() {
             Some(span) => format!("{}/{}", self.directory.name(), span.blob),
@@ -308,7 +309,7 @@ impl ZarrArray {
     }
 
     fn reference(&self, key: BlobKey, offset: u64, length: u64) -> ChunkRef {
-        // A plain chunk of the wrong size is left to `decode`, which says so.
+        // If a plain chunk has the wrong size, `decode` reports it.
         if self.pipeline.is_plain()
             && self.scale == 1
             && self.chunk_bytes.map(|bytes| bytes as u64) == Some(length)
@@ -319,8 +320,8 @@ impl ZarrArray {
         }
     }
 
-    /// The object of a chunk, without checking that it exists.
-    fn unseen(&self, key: BlobKey) -> ChunkRef {
+    /// A reference to a chunk's object, without checking that it exists.
+    fn unchecked_reference(&self, key: BlobKey) -> ChunkRef {
         match self.chunk_bytes {
             Some(bytes) if self.pipeline.is_plain() && self.scale == 1 => {
                 ChunkRef::plain(key, 0, bytes as u64)
@@ -329,7 +330,7 @@ impl ZarrArray {
         }
     }
 
-    /// Requests the indexes of all shards of these chunks at once, where that saves waiting.
+    /// Requests the indexes of all shards of these chunks together, if that saves round trips.
     fn prefetch_indexes(&self, shards: &Shards, chunks: &[ChunkCoord]) {
         if !self.directory.is_remote() {
             return;
@@ -342,8 +343,8 @@ impl ZarrArray {
         self.prefetch_shards(shards, wanted.into_keys().collect());
     }
 
-    /// Requests whole shards of which all chunks are wanted, so that their indexes are not waited for: those that fit in
-    /// what is kept whatever their chunks decode to.
+    /// Requests complete shards if all of their chunks are wanted, which saves the round trip for the index. Limited
+    /// to shards that fit in the cache, whatever the size of their decoded chunks.
     fn prefetch_whole(&self, shards: &Shards, wanted: &BTreeMap<String, u64>) {
         let (Some(chunks), Some(bytes)) = (product(&shards.counts), self.chunk_bytes) else { return };
         let shard =
@@ -362,7 +363,7 @@ impl ZarrArray {
         self.directory.prefetch(&requests);
     }
 
-    /// Requests the indexes of these shards at once.
+    /// Requests the indexes of these shards together.
     fn prefetch_shards(&self, shards: &Shards, mut keys: Vec<String>) {
         let Some(size) = product(&shards.counts).and_then(|chunks| shards.index.size(chunks)) else { return };
         let opened = shards.opened();
@@ -373,7 +374,7 @@ impl ZarrArray {
         self.directory.prefetch(&requests);
     }
 
-    /// A shard's index, read once; `None` when there is no such object.
+    /// A shard's index, read once; `None` if the shard does not exist.
     fn shard(&self, shards: &Shards, coord: &[u64]) -> Result<Option<Arc<Shard>>> {
         let key = self.keys.key(&self.key, coord);
         if let Some(shard) = shards.opened().by_key.get(key.as_str()) {
@@ -383,7 +384,8 @@ impl ZarrArray {
         let length = blob.len()?;
         let object = format!("{}/{key}", self.directory.name());
         let place = Place::new(&object, "shard index", 0);
-        let chunks = product(&shards.counts).ok_or_else(|| place.corrupt("more chunks than a u64 counts"))?;
+        let chunks =
+            product(&shards.counts).ok_or_else(|| place.corrupt("the number of chunks overflows"))?;
         let range = shards.index.range(chunks, length, place)?;
         let place = place.plus(range.start);
         let index = ShardIndex::parse(blob.read_range(range)?, shards.index, length, place)?;
@@ -406,8 +408,8 @@ impl ZarrArray {
         }))
     }
 
-    /// Refuses an object that is far larger than a chunk's elements can become, before it is read or inflated.
-    fn refuse_bomb(&self, key: &str, size: u64) -> Result<()> {
+    /// Rejects an object that is far larger than a chunk's encoded elements can be, before reading or inflating it.
+    fn check_inflation(&self, key: &str, size: u64) -> Result<()> {
         let Some(bytes) = self.chunk_bytes.map(|bytes| bytes as u64) else { return Ok(()) };
         if size <= bytes.saturating_mul(MAX_GROWTH).saturating_add(GROWTH_ROOM) {
             return Ok(());
@@ -416,8 +418,8 @@ impl ZarrArray {
         Err(Place::new(&object, "chunk", 0).corrupt(format!("{size} bytes for a chunk of {bytes}")))
     }
 
-    /// Visits the objects that are named as chunks or shards, in the order of their coordinates, with their sizes where the
-    /// listing tells.
+    /// Visits the objects whose names are those of chunks or shards, in coordinate order, with their sizes if the
+    /// listing has them.
     pub(crate) fn visit_objects(
         &self,
         visit: &mut dyn FnMut(ChunkCoord, Option<u64>) -> Result<bool>,
@@ -429,7 +431,7 @@ impl ZarrArray {
         self.keys.visit(&*self.directory, &self.key, self.schema.grid.rank(), &mut of_unknown_size)
     }
 
-    /// As [`visit_objects`](Self::visit_objects), by one listing of everything under the array.
+    /// Like [`visit_objects`](Self::visit_objects), but with a single listing of everything below the array.
     fn visit_listed(&self, visit: &mut dyn FnMut(ChunkCoord, Option<u64>) -> Result<bool>) -> Result<()> {
         let rank = self.schema.grid.rank();
         let prefix = if self.key.is_empty() { String::new() } else { format!("{}/", self.key) };
@@ -454,7 +456,7 @@ impl ZarrArray {
         Ok(())
     }
 
-    /// The chunks of a shard that are stored, inside the array.
+    /// Visits the stored chunks of a shard that are inside the array.
     fn visit_shard(
         &self,
         shards: &Shards,
@@ -478,7 +480,7 @@ impl ZarrArray {
         Ok(true)
     }
 
-    /// Does the object with these coordinates hold any cell of the array?
+    /// Returns true if the object with these coordinates contains cells of the array.
     pub(crate) fn object_in_grid(&self, coord: &[u64]) -> bool {
         if let Some(grid) = &self.rectilinear {
             return grid.contains(coord);
@@ -513,7 +515,7 @@ impl ZarrArray {
         }
     }
 
-    /// Refuses a stored chunk whose size alone shows that it cannot be decoded.
+    /// Rejects a stored chunk whose size shows that it cannot be decoded.
     pub(crate) fn check_size(&self, reference: &ChunkRef) -> Result<()> {
         let regular = self.pipeline.is_plain() && self.rectilinear.is_none();
         let expected = self.chunk_bytes.filter(|_| regular).map(|bytes| bytes as u64);
@@ -527,7 +529,7 @@ impl ZarrArray {
         }
     }
 
-    /// Units of time in ticks.
+    /// Converts stored time units to ticks.
     fn rescale(&self, out: &mut [u8], place: Place<'_>) -> Result<()> {
         if self.scale == 1 {
             return Ok(());
@@ -546,11 +548,11 @@ impl ZarrArray {
 
 impl Shards {
     fn opened(&self) -> MutexGuard<'_, OpenedShards> {
-        // The map is whole whatever a panicking thread was doing.
+        // The map stays consistent even if a thread panicked.
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number in the index of the chunk at this place in the shard.
+    /// The index entry of the chunk at this position in the shard.
     fn number(&self, inside: &[u64]) -> u64 {
         let counts = permuted(&self.axes, &self.counts);
         permuted(&self.axes, inside).iter().zip(&counts).fold(0, |number, (at, count)| number * count + at)
@@ -575,11 +577,11 @@ impl Array for ZarrArray {
             let locate = |chunk: &ChunkCoord| {
                 let key = self.keys.key(&self.key, chunk);
                 if remote {
-                    return Ok(Some(self.unseen(BlobKey::named(key))));
+                    return Ok(Some(self.unchecked_reference(BlobKey::named(key))));
                 }
                 let size = self.objects.size(&key)?;
                 size.map(|size| {
-                    self.refuse_bomb(&key, size)?;
+                    self.check_inflation(&key, size)?;
                     Ok(self.reference(BlobKey::named(key), 0, size))
                 })
                 .transpose()
@@ -652,7 +654,7 @@ impl Array for ZarrArray {
         let store = self.object_name(reference);
         let place = Place::new(&store, "chunk", reference.spans().next().map_or(0, |span| span.offset));
         if let Some(grid) = &self.rectilinear {
-            self.put_together(grid, chunk, (reference, stored), out)?;
+            self.assemble(grid, chunk, (reference, stored), out)?;
             return self.rescale(out, place);
         }
         let [stored] = stored else { return Err(place.corrupt("one span expected")) };

@@ -164,7 +164,7 @@ pub(crate) fn to_v3(attributes: &Attributes, dtype: &DType) -> Map<String, Value
     document
 }
 
-/// Where the missing-value marker of text is in v3; `None` if there is none.
+/// The change to the missing-value marker of text in v3; `None` if there is no marker.
 pub(crate) fn changed_marker_in_v3(attributes: &Attributes, dtype: &DType) -> Option<&'static str> {
     attributes.get(FILL_VALUE).filter(|_| is_text(dtype))?;
     Some(match text_marker_in_v3(attributes, dtype) {
@@ -173,7 +173,7 @@ pub(crate) fn changed_marker_in_v3(attributes: &Attributes, dtype: &DType) -> Op
     })
 }
 
-/// The marker of an array of characters, which takes the place of `missing_value`. xarray compares no bytes with it.
+/// The marker of a text array, which v3 stores as `missing_value`. xarray does not compare byte strings with it.
 fn text_marker_in_v3(attributes: &Attributes, dtype: &DType) -> Option<String> {
     let is_free =
         attributes.get(MISSING_VALUE).is_none() && matches!(dtype, DType::String | DType::FixedText(_));

@@ -57,7 +57,7 @@ pub(crate) enum Step {
         sum: Sum,
         at_start: bool,
     },
-    /// numcodecs' number filters, which store one number per number.
+    /// numcodecs' number filters, which map each number to one number.
     Numbers(NumberFilter),
     /// Some bits of every number.
     PackBits(PackBits),

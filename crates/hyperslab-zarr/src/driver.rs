@@ -1,4 +1,4 @@
-//! Zarr as a format of the engine.
+//! The Zarr format drivers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,10 +35,11 @@ impl FormatDriver for ZarrZipDriver {
             return Ok(Recognition::No);
         }
         let Some(blob) = glimpse.file() else { return Ok(Recognition::No) };
-        // Archives of others are told apart by their members. One of ours with an impossible member is refused when it is opened.
+        // Other archives are recognised by their members. A Zarr archive with an invalid member is rejected when it
+        // is opened.
         let found = match ZipStorage::open(Arc::clone(blob)) {
             Ok(members) => crate::probe(&members)?,
-            Err(_) => crate::zip::names_a_store(&**blob),
+            Err(_) => crate::zip::contains_a_store(&**blob),
         };
         Ok(if found { Recognition::Yes } else { Recognition::No })
     }
@@ -59,7 +60,7 @@ impl FormatDriver for ZarrZipDriver {
     }
 }
 
-/// How a store is written; `v2` is the name of the variant that is version 2.
+/// The options for writing a store; `v2` is the name of the version 2 variant.
 fn write_options(options: &CreateOptions, v2: &str) -> WriteOptions {
     let is_v2 = options.variant.is_some_and(|variant| variant.name() == v2);
     WriteOptions {
@@ -110,7 +111,7 @@ impl FormatDriver for ZarrDriver {
         Ok(Arc::new(crate::open_with(content.into_directory(&INFO)?, !context.unconsolidated)?))
     }
 
-    /// Enumerations have no data type: their names would be lost.
+    /// Zarr has no data type for enumerations, so their names would be lost.
     fn holds(&self, dtype: &DType, variant: Option<Variant>) -> bool {
         let is_v2 = variant.is_some_and(|variant| variant.name() == "zarr2");
         let format = if is_v2 { ZarrFormat::V2 } else { ZarrFormat::V3 };

@@ -424,7 +424,7 @@ mod tests {
     const DOC: Doc<'_> = Doc { store: "x.zarr", key: "zarr.json" };
 
     #[test]
-    fn v2_and_v3_spellings_come_back() -> Result<()> {
+    fn v2_and_v3_spellings_round_trip() -> Result<()> {
         let structure = StructType::packed([("a", DType::Int32), ("b", DType::FixedText(3))]);
         let types = [
             DType::Bool,
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn big_endian_members_are_swapped_where_they_stand() -> Result<()> {
+    fn big_endian_members_are_swapped_in_place() -> Result<()> {
         let stored =
             parse_v2(&json!([["a", "<i2"], ["n", [["x", ">f4"], ["s", "|S3"]]], ["v", ">u2", [2]]]), DOC)?;
         let mut bytes: Vec<u8> = (0..13).collect();

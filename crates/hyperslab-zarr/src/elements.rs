@@ -1,5 +1,4 @@
-//! The elements of a chunk of variable length, one after the other, decoded not much further than somebody
-//! asks.
+//! Streams the variable-length elements of a chunk, decoding only a little ahead of the reader.
 
 use bytes::Bytes;
 use hyperslab_codec::CodecError;
@@ -9,10 +8,10 @@ use crate::codec::Step;
 use crate::pieces::Pieces;
 use crate::pipeline::{Pipeline, failed};
 
-/// Chunks that are stored in fewer bytes are decoded at once.
-const WORTH_STREAMING: usize = 64 << 10;
+/// Chunks with fewer stored bytes are decoded at once.
+const MIN_STREAMED_BYTES: usize = 64 << 10;
 
-/// The elements of one chunk, in the order in which they are stored. See
+/// Iterates over the elements of one chunk, in stored order. See
 /// [`ZarrArray::element_stream`](crate::ZarrArray::element_stream).
 #[derive(Debug)]
 pub struct ElementStream {
@@ -22,7 +21,7 @@ pub struct ElementStream {
     left: u32,
 }
 
-/// Decoded bytes.
+/// The decoded bytes, complete or streamed.
 #[derive(Debug)]
 enum Source {
     Whole { bytes: Bytes, at: usize },
@@ -31,8 +30,9 @@ enum Source {
 
 impl Source {
     fn new(pipeline: &Pipeline, stored: Bytes, place: Place<'_>) -> Result<Self> {
-        if let ([Step::Zstd { .. }], true) = (&pipeline.steps[..], stored.len() >= WORTH_STREAMING) {
-            // Where this fails, so does decoding at once, or it can do what this cannot: large windows.
+        if let ([Step::Zstd { .. }], true) = (&pipeline.steps[..], stored.len() >= MIN_STREAMED_BYTES) {
+            // If streaming fails, decode at once: that reports the same error, or handles what streaming cannot
+            // (large windows).
             if let Ok(pieces) = Pieces::new(stored.clone()) {
                 return Ok(Self::Pieces(Box::new(pieces)));
             }
@@ -45,7 +45,7 @@ impl Source {
         Ok(Self::Whole { bytes, at: 0 })
     }
 
-    /// The next `n` bytes; `None` when fewer are left.
+    /// The next `n` bytes; `None` if fewer are left.
     fn take(&mut self, n: usize) -> Result<Option<&[u8]>, CodecError> {
         match self {
             Self::Whole { bytes, at } => {
@@ -67,7 +67,7 @@ impl Source {
 }
 
 impl ElementStream {
-    /// The elements of a stored chunk, which must be `count`.
+    /// The elements of a stored chunk, which must contain `count` elements.
     pub(crate) fn new(
         pipeline: &Pipeline,
         (object, offset, stored): (String, u64, Bytes),
@@ -82,7 +82,8 @@ impl ElementStream {
         Ok(Self { object, offset, source, left })
     }
 
-    /// Will nothing come any more, because this is a fork of the process in which the elements are decoded?
+    /// Returns true if nothing more can arrive, because the decoding thread belongs to the parent of this forked
+    /// process.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         matches!(&self.source, Source::Pieces(pieces) if pieces.is_lost())
@@ -92,15 +93,15 @@ impl ElementStream {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](hyperslab_core::Error::Corrupt) if the chunk does not decode, or ends before or after its elements.
-    /// The stream is of no use then.
+    /// [`Corrupt`](hyperslab_core::Error::Corrupt) if the chunk does not decode, or has too few or too
+    /// many elements. The stream must not be used afterwards.
     pub fn next_element(&mut self) -> Result<Option<&[u8]>> {
         let place = Place::new(&self.object, "chunk", self.offset);
         let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
         let length = number(self.source.take(4), place)? as usize;
         self.left = left;
         if left == 0 {
-            // The end is looked at before the last element is handed out.
+            // Check for the end before returning the last element.
             let last = self.source.take(length).map_err(|error| failed(error, place))?;
             let last = last.ok_or_else(|| cut(length, place))?.to_vec();
             if !self.source.is_at_end().map_err(|error| failed(error, place))? {
@@ -113,7 +114,7 @@ impl ElementStream {
     }
 }
 
-/// A `u32`, little-endian.
+/// Reads a little-endian `u32`.
 fn number(taken: Result<Option<&[u8]>, CodecError>, place: Place<'_>) -> Result<u32> {
     let bytes = taken.map_err(|error| failed(error, place))?;
     let bytes = bytes.and_then(<[u8]>::first_chunk::<4>);

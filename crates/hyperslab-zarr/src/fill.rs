@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_comes_back() {
+    fn base64_round_trips() {
         for length in 0..9_u8 {
             let bytes: Vec<u8> = (0..length).map(|i| i.wrapping_mul(97)).collect();
             assert_eq!(decode_base64(&encode_base64(&bytes)).unwrap(), bytes);

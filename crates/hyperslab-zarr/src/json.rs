@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bare_non_finite_numbers_come_back() -> Result<()> {
+    fn bare_non_finite_numbers_round_trip() -> Result<()> {
         let doc = Doc { store: "x.zarr", key: ".zattrs" };
         let value = doc.parse(br#"{"a": NaN, "b": [-Infinity, Infinity], "c": "a NaN \" NaN"}"#)?;
         assert!(non_finite(&value["a"]).is_some_and(f64::is_nan));

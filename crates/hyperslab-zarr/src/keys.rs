@@ -132,7 +132,7 @@ mod tests {
     ];
 
     #[test]
-    fn names_are_those_of_the_specification() {
+    fn names_match_the_specification() {
         let names: Vec<_> = ALL.iter().map(|keys| keys.key("g/a", &[1, 23])).collect();
         assert_eq!(names, ["g/a/c/1/23", "g/a/c.1.23", "g/a/1/23", "g/a/1.23"]);
         let scalars: Vec<_> = ALL.iter().map(|keys| keys.key("", &[])).collect();

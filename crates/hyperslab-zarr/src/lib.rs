@@ -1,8 +1,9 @@
 //! Zarr v2 and v3: arrays and groups as objects under names.
 //!
-//! Zarr's chunk index is the file system (or the bucket) itself: chunk `(1, 2)` of the array `t` is the object `t/c/1/2`, and a
-//! chunk that has no object holds the fill value. Where many chunks share one object, a *shard*, a table at its end says where
-//! each of them is; those *inner chunks* are our chunks, and one is read by its byte range, never with its whole shard.
+//! Zarr's chunk index is the file system (or the bucket) itself: chunk `(1, 2)` of the array `t` is the object
+//! `t/c/1/2`, and a chunk without an object contains the fill value. A *shard* is an object with many chunks and a
+//! table of their locations. These *inner chunks* are the chunks of this crate. Each is read by its byte range,
+//! without reading the whole shard.
 //!
 //! | Zarr | Hyperslab |
 //! |---|---|
@@ -13,21 +14,21 @@
 //! | codecs, filters and compressor | pipeline |
 //! | transpose codec, `order: F` | the cell order of a decoded chunk: nothing is moved |
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
 //! | `store` | [`ZarrStore`]: documents, consolidated or not, and the tree of nodes |
-//! | `metadata` | array documents of v2 and v3, as one description |
-//! | `array` | [`ZarrArray`]: where chunks are, and how they are decoded |
-//! | `keys` | object names, and back |
-//! | `rectilinear` | grids whose chunks differ |
-//! | `objects`, `shard` | objects of one chunk; the index of a shard |
-//! | `pipeline`, `codec`, `vlen` | codecs in a row, single codecs, elements of any length |
-//! | `elements`, `pieces` | [`ElementStream`]: the latter one after the other; long chunks decoded ahead |
+//! | `metadata` | parses array documents of v2 and v3 into one description |
+//! | `array` | [`ZarrArray`]: locates and decodes chunks |
+//! | `keys` | conversion between coordinates and object names |
+//! | `rectilinear` | grids with chunks of different shapes |
+//! | `objects`, `shard` | objects of a single chunk; shard indexes |
+//! | `pipeline`, `codec`, `vlen` | codec pipelines, single codecs, variable-length elements |
+//! | `elements`, `pieces` | [`ElementStream`]: streams variable-length elements; decodes long chunks ahead |
 //! | `dtype`, `fill`, `attributes`, `json` | data types, fill values, attributes, documents |
-//! | `sink` | [`ZarrSink`]: new stores, whole or not at all |
-//! | `view` | [`ArrayView`]: an array of any format as a Zarr array would be stored |
-//! | `driver` | the format, as the engine knows it: [`ZarrDriver`] |
-//! | `references` | stores whose chunks are parts of other files: kerchunk's references |
+//! | `sink` | [`ZarrSink`]: new stores, which appear complete or not at all |
+//! | `view` | [`ArrayView`]: an array of any format in the form of a Zarr array |
+//! | `driver` | the format driver for the engine: [`ZarrDriver`] |
+//! | `references` | stores whose chunks are parts of other files: kerchunk references |
 //! | `verify` | checks |
 //! | `zip` | stores in zip archives |
 //!

@@ -121,7 +121,7 @@ impl ArrayMetadata {
         let first = filters.first().and_then(|filter| filter.get("id")).and_then(Value::as_str);
         let categories = first == Some("categorize") && matches!(stored.dtype, DType::FixedText(_));
         if stored.object || categories {
-            // The first filter determines the type of objects, and makes texts of numbers.
+            // The first filter determines the type of objects, and converts numbers to text.
             let (dtype, serializer) = objects(filters.first(), doc)?;
             stored.dtype = dtype;
             pipeline.serializer = serializer;

@@ -32,7 +32,7 @@ impl Objects {
     }
 
     fn kept(&self) -> Option<MutexGuard<'_, HashMap<Arc<str>, Kept>>> {
-        // The map stays consistent whatever a panicking thread was doing.
+        // The map stays consistent even if a thread panicked.
         Some(self.kept.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -79,7 +79,7 @@ mod tests {
     use hyperslab_core::LocalStorage;
 
     #[test]
-    fn an_object_that_was_replaced_is_read_anew() -> Result<()> {
+    fn a_replaced_object_is_read_again() -> Result<()> {
         let folder = tempfile::tempdir().unwrap();
         let (path, other) = (folder.path().join("0"), folder.path().join("new"));
         let directory: Arc<dyn Storage> = Arc::new(LocalStorage::new(folder.path()));

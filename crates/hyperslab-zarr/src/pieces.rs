@@ -124,7 +124,7 @@ impl Decoder {
     fn ahead(frames: Frames) -> Self {
         let (sender, pieces) = sync_channel(WAITING);
         let (back, used) = channel();
-        // Taken by the thread, or by us if there is no thread.
+        // Taken by the thread, or below if no thread could be started.
         let slot = Arc::new(Mutex::new(Some(frames)));
         let take = |slot: &Mutex<Option<_>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         let work = {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_any_length_make_the_whole() {
+    fn runs_of_any_length_are_contiguous() {
         for length in [0, 5, PIECE - 1, PIECE, PIECE + 1, 5 * PIECE, 60 * PIECE + 77] {
             let (plain, stored) = stored(length);
             for run in [1000, PIECE, 3 * PIECE + 1] {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_before_an_error_is_there_and_claims_take_no_memory() {
+    fn bytes_before_an_error_arrive_and_claims_take_no_memory() {
         let (plain, mut stored) = stored(5 * PIECE);
         stored.truncate(stored.len() - 5);
         let mut pieces = Pieces::new(stored.into()).unwrap();

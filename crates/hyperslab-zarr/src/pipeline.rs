@@ -136,7 +136,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Undoes the steps, whatever the resulting size.
+    /// Undoes the steps, for a result of any size.
     pub(crate) fn unwrap<'a>(&self, stored: &'a [u8], place: Place<'_>) -> Result<Cow<'a, [u8]>> {
         let mut current = Cow::Borrowed(stored);
         for step in self.steps.iter().rev() {
@@ -193,7 +193,7 @@ impl Pipeline {
         done
     }
 
-    /// Encodes elements that are already in the order of the stored axes. Only for pipelines that we write.
+    /// Encodes elements that are already in the order of the stored axes. Only for pipelines of new arrays.
     pub(crate) fn encode(&self, mut elements: Bytes, item: usize) -> Result<Bytes, CodecError> {
         if let Serializer::Bytes { swaps } = &self.serializer
             && !swaps.is_empty()
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn codecs_out_of_place_are_refused() {
+    fn misplaced_codecs_are_rejected() {
         let doc = Doc { store: "x", key: "zarr.json" };
         for codecs in [
             json!([]),

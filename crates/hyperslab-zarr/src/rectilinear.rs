@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::json::Doc;
 
 /// The maximum number of stored chunks per assembled chunk.
-const MOST_LAYERS: u64 = 1 << 16;
+const MAX_LAYERS: u64 = 1 << 16;
 
 /// The bounds of stored chunks, per axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ struct Axis {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
-    /// The number of its first chunk, and where that begins.
+    /// The number of its first chunk, and the start of that chunk.
     first: u64,
     start: u64,
     edge: u64,
@@ -74,13 +74,13 @@ impl Axis {
         self.runs.last().map_or(0, |run| run.first + run.count)
     }
 
-    /// The chunk that holds a cell.
+    /// The chunk that contains a cell.
     fn chunk_of(&self, cell: u64) -> u64 {
         let run = self.runs.partition_point(|run| run.start <= cell).saturating_sub(1);
         self.runs.get(run).map_or(0, |run| run.first + (cell - run.start) / run.edge)
     }
 
-    /// Where a chunk begins, and its extent.
+    /// The start of a chunk, and its extent.
     fn bounds(&self, chunk: u64) -> (u64, u64) {
         let run = self.runs.partition_point(|run| run.first <= chunk).saturating_sub(1);
         self.runs.get(run).map_or((0, 0), |run| (run.start + (chunk - run.first) * run.edge, run.edge))
@@ -106,7 +106,7 @@ impl Rectilinear {
             product.checked_mul((extent.div_ceil(least(axis)) + 1).min(axis.chunks()))
         });
         match layers {
-            Some(layers) if layers <= MOST_LAYERS => Ok(own),
+            Some(layers) if layers <= MAX_LAYERS => Ok(own),
             _ => Err(doc.unsupported("a rectilinear chunk grid of very different extents")),
         }
     }
@@ -163,7 +163,7 @@ mod tests {
     const DOC: Doc<'_> = Doc { store: "x.zarr", key: "zarr.json" };
 
     #[test]
-    fn the_examples_of_the_specification_are_understood() -> Result<()> {
+    fn examples_of_the_specification_are_parsed() -> Result<()> {
         let shapes =
             json!({"kind": "inline", "chunk_shapes": [4, [1, 2, 3], [[4, 2]], [[1, 3], 3], [4, 4, 4]]});
         let grid = Rectilinear::parse(&shapes, &[6; 5], DOC)?;
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_grids_are_refused() {
+    fn invalid_grids_are_rejected() {
         for shapes in [
             json!([[1, 2]]),
             json!([[0, 6]]),

@@ -1,7 +1,7 @@
-//! References: a Zarr store whose chunks are byte ranges of other files, as kerchunk describes them in JSON.
+//! References: a Zarr store whose chunks are byte ranges of other files, in kerchunk's JSON format.
 //!
-//! A document maps each key of the store to bytes of its own, or to a file and a range of it. Files are opened by the caller's
-//! policy for external files alone: those beside the document unless it says otherwise.
+//! A document maps each key of the store to inline bytes, or to a byte range of a file. Files are opened by the
+//! caller's policy for external files: by default, only those in the document's folder.
 
 mod export;
 
@@ -21,18 +21,19 @@ use crate::fill::decode_base64;
 use crate::json::Doc;
 pub use export::{ExportOptions, array_references, group_references, to_json as references_to_json};
 
-/// Documents are looked for in so many of the first bytes of a JSON file.
-const LOOKED_AT: u64 = 64 << 10;
+/// The number of leading bytes of a JSON file that are searched for references.
+const DETECTION_BYTES: u64 = 64 << 10;
 
-/// What a byte of an expanded template draws from the budget of a document: paths are short.
+/// The cost of each byte of an expanded template in the document's budget. Paths are short, so this only limits
+/// abuse.
 const EXPANSION_COST: u64 = 8;
 
-/// What one key of a store stands for.
+/// The content of one key of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
-    /// These bytes.
+    /// Inline bytes.
     Inline(Bytes),
-    /// Bytes of another file: from an offset on, so many; or all of them.
+    /// A byte range of another file, or the whole file.
     Target {
         /// A path or a URL.
         url: Arc<str>,
@@ -42,34 +43,34 @@ pub enum Reference {
 }
 
 impl Reference {
-    /// Is the target on another machine?
+    /// Returns true if the target is on another machine.
     #[must_use]
     pub fn is_remote(&self) -> bool {
         matches!(self, Self::Target { url, .. } if local_path(url).is_none())
     }
 }
 
-/// Where the references of a store come from.
+/// The source of a store's references.
 pub trait ReferenceTable: Send + Sync + std::fmt::Debug {
-    /// What a key stands for; `None` when there is no such key.
+    /// Returns the reference of a key; `None` if there is no such key.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) when the references cannot be read.
+    /// [`Corrupt`](Error::Corrupt) if the references cannot be read.
     fn get(&self, key: &str) -> Result<Option<Reference>>;
 
-    /// The names below a key, and whether each is a folder.
+    /// Lists the names below a key, and whether each is a folder.
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// Like [`get`](Self::get).
     fn list(&self, key: &str) -> Result<Vec<(String, bool)>>;
 
-    /// Are there targets on other machines?
+    /// Returns true if any target is on another machine.
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// Like [`get`](Self::get).
     fn is_remote(&self) -> Result<bool>;
 }
 
@@ -96,11 +97,11 @@ impl ReferenceTable for BTreeMap<String, Reference> {
     }
 }
 
-/// Opens the Zarr store that references describe. Their targets are opened by the context's rule for external files.
+/// Opens the Zarr store that references describe. The context's policy for external files applies to their targets.
 ///
 /// # Errors
 ///
-/// As [`open`](crate::open).
+/// Like [`open`](crate::open).
 pub fn open_references(
     name: Arc<str>,
     table: Arc<dyn ReferenceTable>,
@@ -110,7 +111,7 @@ pub fn open_references(
     Ok(crate::open_with(Arc::new(storage), !context.unconsolidated)?.named(INFO.name))
 }
 
-/// References, and how their targets are opened.
+/// References, and the policy for opening their targets.
 #[derive(Debug)]
 pub(crate) struct ReferenceStorage {
     name: Arc<str>,
@@ -119,7 +120,7 @@ pub(crate) struct ReferenceStorage {
     locations: Option<Arc<dyn Locations>>,
     rule: ExternalFiles,
     opened: Mutex<HashMap<Arc<str>, Arc<dyn Blob>>>,
-    /// Are there targets on other machines?
+    /// Whether any target is on another machine.
     remote: bool,
 }
 
@@ -161,7 +162,7 @@ impl ReferenceStorage {
             }
             ExternalFiles::Beside => {
                 let what = format!(
-                    "the target {url} is not there, or may not be opened because it is not in the folder of the references"
+                    "the target {url} does not exist, or may not be opened because it is not in the folder of the references"
                 );
                 Error::invalid(format!("{}: {what}", self.name))
             }
@@ -169,7 +170,7 @@ impl ReferenceStorage {
         }
     }
 
-    /// Refuses a range that its file is too short for.
+    /// Rejects a range past the end of its file.
     fn check_range(&self, key: &str, url: &str, target: &dyn Blob, offset: u64, length: u64) -> Result<()> {
         let size = target.len()?;
         if offset.checked_add(length).is_some_and(|end| end <= size) {
@@ -180,7 +181,7 @@ impl ReferenceStorage {
     }
 }
 
-/// The path of a target of this machine; `None` for the URL of another storage.
+/// The path of a local target; `None` for a URL of other storage.
 fn local_path(url: &str) -> Option<&str> {
     match url.split_once("://") {
         Some(("file" | "local", path)) => Some(path),
@@ -226,7 +227,7 @@ impl Storage for ReferenceStorage {
         Ok(self.references.list(key)?.into_iter().map(entry).collect())
     }
 
-    /// All ranges of one target in one call.
+    /// Reads all ranges of a target in one call.
     fn read_many(&self, requests: &[ObjectRange<'_>]) -> Result<Vec<Option<Bytes>>> {
         let mut found: Vec<Option<Bytes>> = vec![None; requests.len()];
         let mut by_target: BTreeMap<Arc<str>, Vec<(usize, std::ops::Range<u64>)>> = BTreeMap::new();
@@ -247,7 +248,7 @@ impl Storage for ReferenceStorage {
         }
         for (url, wanted) in by_target {
             let target = self.target(&url)?;
-            // Asking a file of this machine for its length costs nothing; a server says what is wrong with a range.
+            // The length of a local file is free to query. A server reports an invalid range itself.
             if local_path(&url).is_some() {
                 for (number, range) in &wanted {
                     let length = range.end - range.start;
@@ -267,7 +268,7 @@ impl Storage for ReferenceStorage {
     }
 }
 
-/// The references of a JSON document, version 0 or 1.
+/// Parses the references of a JSON document, version 0 or 1.
 pub(crate) fn parse(text: &[u8], doc: Doc<'_>) -> Result<BTreeMap<String, Reference>> {
     let value: Value = serde_json::from_slice(text).map_err(|error| doc.corrupt(error.to_string()))?;
     let document = doc.object(&value, "references")?;
@@ -280,7 +281,7 @@ pub(crate) fn parse(text: &[u8], doc: Doc<'_>) -> Result<BTreeMap<String, Refere
         Some(version) if version.as_u64() == Some(1) => doc.object(doc.field(document, "refs")?, "refs")?,
         Some(other) => return Err(doc.unsupported(format!("references of version {other}"))),
     };
-    // Repeated templates must not make a document much longer than it is.
+    // Templates that repeat themselves must not expand a document to a multiple of its size.
     let budget = Budget::new(&doc.store.into(), text.len() as u64);
     let templates = Templates { texts: templates, budget, doc };
     let one = |(key, value): (&String, &Value)| {
@@ -307,13 +308,13 @@ fn reference(key: &str, value: &Value, templates: &Templates<'_>, doc: Doc<'_>) 
             }
             _ => return Err(wrong()),
         },
-        // Documents may stand as they are.
+        // Metadata documents may be given as JSON objects.
         Value::Object(_) => Reference::Inline(value.to_string().into()),
         _ => return Err(wrong()),
     })
 }
 
-/// Texts that stand for their names in references.
+/// Templates: names and their replacements in references.
 struct Templates<'a> {
     texts: Option<&'a Map<String, Value>>,
     budget: Budget,
@@ -321,7 +322,7 @@ struct Templates<'a> {
 }
 
 impl Templates<'_> {
-    /// A text with its `{{names}}` replaced.
+    /// Replaces the `{{names}}` in a text.
     fn expand(&self, text: &str) -> Result<String> {
         let Some(texts) = self.texts.filter(|_| text.contains("{{")) else { return Ok(text.to_owned()) };
         let (mut out, mut rest) = (String::with_capacity(text.len()), text);
@@ -339,7 +340,7 @@ impl Templates<'_> {
     }
 }
 
-/// kerchunk's references as a format of the engine.
+/// The format driver for kerchunk references.
 #[derive(Debug)]
 pub struct ReferencesDriver;
 
@@ -361,7 +362,7 @@ impl FormatDriver for ReferencesDriver {
     fn recognise(&self, glimpse: &Glimpse<'_>) -> Result<Recognition> {
         let is_json = glimpse.head().trim_ascii_start().starts_with(b"{");
         let Some(blob) = glimpse.blob().filter(|_| is_json) else { return Ok(Recognition::No) };
-        let head = blob.read_range(0..blob.len()?.min(LOOKED_AT))?;
+        let head = blob.read_range(0..blob.len()?.min(DETECTION_BYTES))?;
         let has = |text: &str| head.windows(text.len()).any(|window| window == text.as_bytes());
         let names = [".zgroup\"", ".zarray\"", "zarr.json\"", ".zmetadata\""];
         Ok(names.iter().any(|name| has(name)).into())
@@ -383,7 +384,7 @@ mod tests {
     const DOC: Doc<'_> = Doc { store: "r.json", key: "references" };
 
     #[test]
-    fn every_form_of_a_reference_is_understood() -> Result<()> {
+    fn every_form_of_a_reference_is_parsed() -> Result<()> {
         let text = r#"{"version": 1, "templates": {"u": "data/x.bin"}, "refs": {
             ".zgroup": "{\"zarr_format\": 2}", "t/.zarray": {"zarr_format": 2}, "t/0": ["{{u}}", 4, 5],
             "t/1": ["s3://b/k"], "t/2": "base64:aGk="}}"#;
@@ -404,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_do_not_multiply() {
+    fn repeated_templates_are_limited() {
         let (template, uses) = ("x".repeat(100_000), "{{u}}".repeat(2_000));
         let text =
             format!(r#"{{"version": 1, "templates": {{"u": "{template}"}}, "refs": {{"a": ["{uses}"]}}}}"#);
@@ -413,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_documents_are_refused() {
+    fn invalid_documents_are_rejected() {
         for text in [
             "[]",
             r#"{"version": 1}"#,

@@ -21,7 +21,7 @@ pub(crate) struct IndexFormat {
 }
 
 impl IndexFormat {
-    /// The format that we and other writers use: at the end, little-endian, with a checksum.
+    /// The common format: at the end, little-endian, with a checksum.
     pub(crate) const USUAL: Self = Self { at_start: false, checksum: true, big: false };
 
     pub(crate) fn parse(configuration: &Map<String, Value>, doc: Doc<'_>) -> Result<Self> {
@@ -72,7 +72,7 @@ impl IndexFormat {
     }
 }
 
-/// The entries of a shard, as they are stored.
+/// The entries of a shard, in their stored form.
 #[derive(Debug, Clone)]
 pub(crate) struct ShardIndex {
     entries: Bytes,
@@ -80,8 +80,8 @@ pub(crate) struct ShardIndex {
 }
 
 impl ShardIndex {
-    /// Parses the bytes in [`IndexFormat::range`] of an object of `length` bytes. Entries that share bytes would make a small
-    /// shard as large as it likes, so together they may refer to no more than there are.
+    /// Parses the bytes at [`IndexFormat::range`] of an object of `length` bytes. Entries that overlap could make a
+    /// small shard arbitrarily large, so the sum of their lengths must not exceed the object.
     pub(crate) fn parse(raw: Bytes, format: IndexFormat, length: u64, place: Place<'_>) -> Result<Self> {
         let mut entries = raw;
         if format.checksum {
@@ -168,7 +168,7 @@ mod tests {
     const PLACE: Place<'_> = Place::new("x.zarr", "shard index", 0);
 
     #[test]
-    fn entries_come_back_and_damage_is_seen() -> Result<()> {
+    fn entries_round_trip_and_damage_is_detected() -> Result<()> {
         let encoded = ShardIndex::encode(&[Some((0, 5)), None, Some((5, 7))]);
         assert_eq!(IndexFormat::USUAL.range(3, 64, PLACE)?, 12..64);
         let index = ShardIndex::parse(encoded.clone().into(), IndexFormat::USUAL, 64, PLACE)?;

@@ -1,4 +1,4 @@
-//! New stores: built beside their place and put there at once.
+//! Creates new stores: builds each in a staging folder and moves it into place at once.
 
 mod append;
 mod array;
@@ -30,29 +30,29 @@ use crate::store::join;
 pub use append::ZarrAppend;
 use array::ZarrArraySink;
 
-/// Which version of Zarr to write.
+/// The version of Zarr to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ZarrFormat {
-    /// `zarr.json`, shards.
+    /// Zarr 3: `zarr.json`, shards.
     #[default]
     V3,
-    /// `.zarray` and `.zattrs`.
+    /// Zarr 2: `.zarray` and `.zattrs`.
     V2,
 }
 
-/// How to write a store.
+/// Options for writing a store.
 #[derive(Debug, Clone, Default)]
 pub struct WriteOptions {
-    /// The version.
+    /// The version to write.
     pub format: ZarrFormat,
-    /// Cells of a shard per axis, or one number for all axes; rounded up to whole chunks. `None`: every chunk is an
-    /// object of its own.
+    /// The shape of a shard in cells, or one number for all axes; rounded up to whole chunks. `None` stores each
+    /// chunk as an object of its own.
     pub shard_shape: Option<Vec<u64>>,
-    /// Replace what stands at the target.
+    /// Replace whatever exists at the target.
     pub replace: bool,
-    /// Make a new store durable before [`commit`](Sink::commit) returns. What replaces or changes a store always is.
+    /// Sync a new store before [`commit`](Sink::commit) returns. Replacements and changes are always synced.
     pub sync: bool,
-    /// Gather all documents in the root's, so that readers open the store with one request.
+    /// Collect all documents in the root's document, so that readers can open the store with one request.
     pub consolidated: bool,
     /// Pack the store into a zip archive.
     pub archive: bool,
@@ -64,17 +64,17 @@ pub struct ZarrSink {
     stage: Stage,
     options: WriteOptions,
     name: Arc<str>,
-    /// What stands at each key: an array or not.
+    /// The declared nodes by key, and whether each is an array.
     nodes: BTreeMap<String, bool>,
     arrays: Vec<Arc<ZarrArraySink>>,
 }
 
-/// Where the objects of a store are written before they are visible.
+/// The place where objects are written before they become visible.
 #[derive(Debug)]
 enum Stage {
     New(StagedFolder),
     Change(StagedChange),
-    /// Packed into an archive at the folder's target.
+    /// A folder that is packed into an archive at its target.
     Archive(StagedFolder, StageOptions),
 }
 
@@ -88,12 +88,12 @@ impl Stage {
 }
 
 impl ZarrSink {
-    /// Starts a store that will stand at `target`.
+    /// Starts a new store at `target`.
     ///
     /// # Errors
     ///
-    /// [`Exists`](Error::Exists) when something stands there and is not to be replaced;
-    /// [`Io`](Error::Io) when its folder cannot be written.
+    /// [`Exists`](Error::Exists) if something exists there and replacing is not allowed; [`Io`](Error::Io) if its
+    /// folder cannot be written.
     pub fn create(target: impl AsRef<Path>, options: WriteOptions) -> Result<Self> {
         let target = target.as_ref();
         if options.format == ZarrFormat::V2 && options.shard_shape.is_some() {
@@ -105,7 +105,7 @@ impl ZarrSink {
         Ok(Self::staged(stage, target, options))
     }
 
-    /// Starts what is added to the store of this name.
+    /// Starts a change of the store with this name.
     fn change(change: StagedChange, name: Arc<str>, options: WriteOptions) -> Self {
         Self { stage: Stage::Change(change), options, name, nodes: BTreeMap::new(), arrays: Vec::new() }
     }
@@ -115,7 +115,7 @@ impl ZarrSink {
         Self { stage, options, name, nodes: BTreeMap::new(), arrays: Vec::new() }
     }
 
-    /// Makes everything visible; in a store that exists, these documents last.
+    /// Makes everything visible. In an existing store, the documents in `last` are replaced last.
     fn publish(self, last: &[String]) -> Result<()> {
         match self.stage {
             Stage::New(folder) => folder.publish(),
@@ -129,17 +129,18 @@ impl ZarrSink {
         self.stage.writer().put(key, &to_text(key, document)?)
     }
 
-    /// Where the store stands until it is committed: what was written can be read there after [`settle`](Self::settle).
+    /// The staging folder of the store. Written data can be read there after [`settle`](Self::settle).
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.stage.writer().folder()
     }
 
-    /// Ends the arrays made so far, to which nothing more comes, and writes the documents of groups that were not made.
+    /// Finishes all arrays created so far, and writes the documents of implicit groups. The arrays cannot be written
+    /// to afterwards.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system refuses.
+    /// [`Io`](Error::Io) if the system reports an error.
     pub fn settle(&mut self) -> Result<()> {
         for array in self.arrays.drain(..) {
             array.finish()?;
@@ -164,7 +165,7 @@ impl ZarrSink {
         Ok(documents)
     }
 
-    /// Gathers the documents of all nodes in the root's.
+    /// Collects the documents of all nodes in the root's document.
     fn consolidate(&self) -> Result<()> {
         if self.nodes.get("") != Some(&false) {
             return Ok(());
@@ -204,11 +205,11 @@ impl ZarrSink {
         missing
     }
 
-    /// Writes the attributes of a group anew.
+    /// Replaces the attributes of a group.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when it was not made; [`Io`](Error::Io) when the system refuses.
+    /// [`Invalid`](Error::Invalid) if the group was not created; [`Io`](Error::Io) if the system reports an error.
     pub fn rewrite_group(&self, path: &str, attributes: &Attributes) -> Result<()> {
         let key = NODE_NAMES.key(&self.name, path)?;
         match self.nodes.get(&key) {
@@ -217,29 +218,29 @@ impl ZarrSink {
         }
     }
 
-    /// Claims a place in the tree.
+    /// Declares a node, after checking its path.
     fn claim(&mut self, path: &str, is_array: bool) -> Result<String> {
         let key = NODE_NAMES.key(&self.name, path)?;
         for (at, _) in key.match_indices('/').chain([(0, "")]) {
             if self.nodes.get(&key[..at]) == Some(&true) {
-                return Err(Error::invalid(format!("{}: an array stands above {path}", self.name)));
+                return Err(Error::invalid(format!("{}: there is an array above {path}", self.name)));
             }
         }
         if is_array && self.has_below(&key) {
-            return Err(Error::invalid(format!("{}: nodes stand below {path}", self.name)));
+            return Err(Error::invalid(format!("{}: there are nodes below {path}", self.name)));
         }
         if self.nodes.insert(key.clone(), is_array).is_some() {
-            return Err(Error::invalid(format!("{}: {path} was made before", self.name)));
+            return Err(Error::invalid(format!("{}: {path} was already created", self.name)));
         }
         Ok(key)
     }
 
-    /// Was a node made at this key?
+    /// Returns true if a node was declared at this key.
     fn has(&self, key: &str) -> bool {
         self.nodes.contains_key(key)
     }
 
-    /// Does a node stand below this key?
+    /// Returns true if there is a node below this key.
     fn has_below(&self, key: &str) -> bool {
         if key.is_empty() {
             return !self.nodes.is_empty();
@@ -261,11 +262,12 @@ impl ZarrSink {
         }
     }
 
-    /// Makes an array in shards of so many cells per axis, whatever the options say of others; they must be whole chunks.
+    /// Creates an array with shards of this shape in cells, overriding the options. The shape must be a multiple of
+    /// the chunk shape.
     ///
     /// # Errors
     ///
-    /// As [`Sink::array`].
+    /// Like [`Sink::array`].
     pub fn array_in_shards(
         &mut self,
         path: &str,
@@ -279,13 +281,13 @@ impl ZarrSink {
         self.planned(path, spec, Some(shape))
     }
 
-    /// Are arrays put in shards unless somebody says otherwise?
+    /// Returns true if arrays are sharded by default.
     #[must_use]
     pub const fn has_shards(&self) -> bool {
         self.options.shard_shape.is_some()
     }
 
-    /// The shard's shape in whole chunks, where shards are wanted.
+    /// The shard shape in whole chunks, if sharding is enabled.
     fn shard_shape(&self, spec: &ArraySpec) -> Result<Option<Extents>> {
         self.options.shard_shape.as_deref().map(|wanted| whole_chunks(spec, wanted)).transpose()
     }
@@ -319,7 +321,7 @@ impl ZarrSink {
     }
 }
 
-/// A shard's shape, rounded up to whole chunks.
+/// Rounds a shard shape up to whole chunks.
 fn whole_chunks(spec: &ArraySpec, wanted: &[u64]) -> Result<Extents> {
     let chunk = spec.grid.chunk_shape();
     let one_for_all = matches!(wanted, [_]);
@@ -333,7 +335,7 @@ fn whole_chunks(spec: &ArraySpec, wanted: &[u64]) -> Result<Extents> {
     let whole = |(wanted, chunk): (&u64, &u64)| (*wanted).max(1).checked_next_multiple_of(*chunk);
     let shape: Option<Extents> = wanted.iter().zip(chunk).map(whole).collect();
     let shape = shape.ok_or_else(|| Error::invalid(format!("shards of {wanted:?} are too large")))?;
-    // A chunk that covers its axis may be shorter than was asked for, as in the coarser levels of an image.
+    // A chunk that covers its axis may be shorter than requested, as in the coarser levels of an image.
     let extents = spec.grid.shape().iter().zip(chunk);
     let mut given = wanted.iter().zip(&shape).zip(extents);
     if one_for_all || given.all(|((wanted, whole), (extent, chunk))| wanted == whole || chunk >= extent) {
@@ -410,14 +412,15 @@ impl Sink for ZarrSink {
     }
 }
 
-/// The names that Zarr nodes may have. Chunks of an array cannot meet a node: no node stands below an array.
+/// The names that Zarr nodes may have. Names of chunks cannot conflict with nodes, because there are no nodes below
+/// an array.
 pub const NODE_NAMES: NodeNames =
     NodeNames::new("Zarr", |name| name == ".zmetadata" || DOCUMENTS.contains(&name));
 
-/// The files that are documents.
+/// The file names of metadata documents.
 const DOCUMENTS: [&str; 4] = ["zarr.json", ".zarray", ".zgroup", ".zattrs"];
 
-/// Everything about an array that is to be written.
+/// The complete description of an array to write.
 #[derive(Debug)]
 pub(crate) struct ArrayPlan {
     pub(crate) name: String,
@@ -427,15 +430,16 @@ pub(crate) struct ArrayPlan {
     pub(crate) shard_shape: Option<Extents>,
     /// One element of the stored size, for cells outside the array.
     pub(crate) fill: Vec<u8>,
-    /// Where the members of an element with gaps are, to be put together.
+    /// The offsets and lengths of members, for packing elements that have gaps.
     pub(crate) packing: Vec<(usize, usize)>,
-    /// Store chunks that hold nothing but the fill value too: the document gives readers another, or none.
+    /// Whether to store chunks that contain only the fill value. Needed if the document's fill value differs, or is
+    /// null.
     pub(crate) store_all: bool,
     data_type: Value,
     fill_value: Value,
-    /// As the document has them.
+    /// The attributes in document form.
     attributes: Map<String, Value>,
-    /// The document of an array that is stored in the same way, but for its attributes.
+    /// The document of the source array, if this array is stored the same way. Only its attributes are replaced.
     document: Option<Map<String, Value>>,
 }
 
@@ -454,7 +458,7 @@ impl ArrayPlan {
         }
         let (packed, packing) = packed(&spec.dtype);
         let pipeline = pipeline(spec, &packed, format, doc)?;
-        // Numbers that are stored as narrower ones have the name of those.
+        // Numbers stored in a narrower type have that type's name.
         let data_type = match pipeline.steps.first() {
             Some(Step::Narrow { kind, .. }) => dtype::narrow_name(*kind, &packed).map(Value::from),
             _ => data_type_of(&packed, format),
@@ -480,7 +484,7 @@ impl ArrayPlan {
             ZarrFormat::V3 => attributes::to_v3(&spec.attributes, &spec.dtype),
             ZarrFormat::V2 => {
                 let (attributes, marker) = attributes::to_v2(&spec.attributes, &spec.dtype, &spec.dimensions);
-                // Readers take the fill value for the marker of missing values, so it must be that, or null.
+                // Readers interpret the fill value as the missing-value marker. So write the marker, or null.
                 if let Some(marker) = marker {
                     store_all = element(&marker) != fill;
                     fill_value = fill::to_json(&packed_fill(&Fill::Element(marker)), &packed);
@@ -512,8 +516,8 @@ impl ArrayPlan {
         })
     }
 
-    /// An array that is stored as its source is: in the same shards, under the same keys, through the same codecs. `None`
-    /// where the source is of another version, or is not stored in a way that can be written, or was asked for otherwise.
+    /// The plan for storing an array like its source: with the same shards, keys and codecs. Returns `None` if the source has
+    /// another version, or a layout that cannot be written, or if the caller requested something else.
     fn as_stored(store: &str, path: &str, spec: &ArraySpec, format: ZarrFormat) -> Option<Self> {
         let mut document = spec.stored.document.as_deref()?.as_object()?.clone();
         let version = match format {
@@ -543,7 +547,7 @@ impl ArrayPlan {
         }
         let own = document.get("fill_value").cloned().unwrap_or(Value::Null);
         let keeps_fill = schema.fill == spec.fill && (format == ZarrFormat::V3 || own.is_null());
-        if !(keeps_fill && plan.fill_value_is_free()) {
+        if !(keeps_fill && plan.fill_value_is_not_a_marker()) {
             document.insert("fill_value".to_owned(), plan.fill_value.clone());
         }
         (plan.pipeline, plan.keys) = (pipeline.clone(), keys);
@@ -552,13 +556,13 @@ impl ArrayPlan {
         Some(plan)
     }
 
-    /// Is the fill value of the document no marker of missing values?
-    fn fill_value_is_free(&self) -> bool {
+    /// Returns true if the document's fill value is not a missing-value marker.
+    fn fill_value_is_not_a_marker(&self) -> bool {
         let marked = self.spec.attributes.get(attributes::FILL_VALUE).is_some();
         self.document.is_none() && (!marked || self.attributes.contains_key(attributes::FILL_VALUE))
     }
 
-    /// More chunks of an array that exists, as its own are stored.
+    /// The plan for adding chunks to an existing array, in its own layout.
     fn existing(array: &ZarrArray, grid: Grid) -> Result<Self> {
         let (pipeline, keys, shard_shape) = array.stored_as()?;
         let schema = array.schema();
@@ -630,7 +634,7 @@ impl ArrayPlan {
         codecs.push(match dtype {
             DType::Bytes => json!({"name": "vlen-bytes", "configuration": {}}),
             fixed if !fixed.is_fixed() => json!({"name": "vlen-utf8", "configuration": {}}),
-            // zarr-python gives an order to numbers only.
+            // zarr-python expects a byte order only for numbers.
             DType::Struct(_) => json!({"name": "bytes"}),
             other if dtype::all_swaps(other).is_empty() => json!({"name": "bytes"}),
             _ => json!({"name": "bytes", "configuration": {"endian": "little"}}),
@@ -662,17 +666,17 @@ impl ArrayPlan {
         })
     }
 
-    /// The attributes, as the document has them.
+    /// The attributes in document form.
     pub(crate) const fn attributes(&self) -> &Map<String, Value> {
         &self.attributes
     }
 
-    /// The chunk's shape in the order in which its cells are stored.
+    /// The shape of a chunk in the order of the stored axes.
     pub(crate) fn stored_shape(&self) -> Extents {
         permuted(&self.pipeline.axes, self.spec.grid.chunk_shape())
     }
 
-    /// Bytes of a stored element.
+    /// The size of a stored element in bytes.
     pub(crate) fn item(&self) -> usize {
         if self.packing.is_empty() {
             self.spec.dtype.size().unwrap_or(0)
@@ -682,7 +686,7 @@ impl ArrayPlan {
     }
 }
 
-/// The codecs that the filters of a spec ask for.
+/// The pipeline for the filters of a spec.
 fn pipeline(spec: &ArraySpec, packed: &DType, format: ZarrFormat, doc: Doc<'_>) -> Result<Pipeline> {
     let rank = spec.grid.rank();
     let mut pipeline = Pipeline::new();
@@ -729,7 +733,6 @@ fn pipeline(spec: &ArraySpec, packed: &DType, format: ZarrFormat, doc: Doc<'_>) 
     Ok(pipeline)
 }
 
-/// The type without gaps, and the runs of an element's bytes to keep; no runs when there are no gaps.
 /// The data type of packed elements.
 fn data_type_of(packed: &DType, format: ZarrFormat) -> Option<Value> {
     match format {
@@ -738,11 +741,12 @@ fn data_type_of(packed: &DType, format: ZarrFormat) -> Option<Value> {
     }
 }
 
-/// Is there a data type for these elements?
+/// Returns true if there is a data type for these elements.
 pub(crate) fn has_type(dtype: &DType, format: ZarrFormat) -> bool {
     data_type_of(&packed(dtype).0, format).is_some()
 }
 
+/// The type without gaps, and the runs of an element's bytes to keep. There are no runs if there are no gaps.
 fn packed(dtype: &DType) -> (DType, Vec<(usize, usize)>) {
     let mut runs = Vec::new();
     let packed = pack_type(dtype, 0, &mut runs);
@@ -774,7 +778,7 @@ fn pack_type(dtype: &DType, offset: usize, runs: &mut Vec<(usize, usize)>) -> DT
     }
 }
 
-/// Elements without their gaps.
+/// Packs elements: removes their gaps.
 pub(crate) fn pack(bytes: &[u8], dtype: &DType, runs: &[(usize, usize)]) -> Vec<u8> {
     if runs.is_empty() {
         return bytes.to_vec();

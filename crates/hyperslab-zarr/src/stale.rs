@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::store::{Document, ZarrStore, join};
 
 /// The maximum number of nodes listed.
-const MOST_NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 /// The maximum nesting depth of groups.
 const MAX_DEPTH: usize = 64;
 
@@ -18,7 +18,7 @@ pub(crate) fn check(store: &ZarrStore, report: &mut Report) {
     let Some(gathered) = store.gathered() else { return };
     let stale = match compare(store, gathered) {
         Ok(stale) => stale,
-        // Storage without listings, or a damaged document, which another check reports.
+        // The storage cannot list, or a document is damaged, which another check reports.
         Err(error) => {
             return report.note("consolidated_metadata", format!("not compared with the documents: {error}"));
         }
@@ -30,12 +30,12 @@ pub(crate) fn check(store: &ZarrStore, report: &mut Report) {
         );
     }
     let count = stale.len();
-    for (key, what) in stale.into_iter().take(MOST_NAMED) {
+    for (key, what) in stale.into_iter().take(MAX_NAMED) {
         report.warning("consolidated_metadata", format!("stale: {what}"));
         report.at_node(&format!("/{key}"));
     }
-    if count > MOST_NAMED {
-        report.warning("consolidated_metadata", format!("stale: {} more nodes", count - MOST_NAMED));
+    if count > MAX_NAMED {
+        report.warning("consolidated_metadata", format!("stale: {} more nodes", count - MAX_NAMED));
     }
     report.recommend(
         "consolidate_metadata",

@@ -16,30 +16,30 @@ use crate::json::Doc;
 use crate::metadata::{self, ArrayMetadata};
 use crate::{stale, verify};
 
-/// An opened Zarr store, v2 or v3.
+/// An open Zarr store, v2 or v3.
 #[derive(Debug)]
 pub struct ZarrStore {
     directory: Arc<dyn Storage>,
-    /// All documents by the node's path without its leading slash, where the root has gathered them.
+    /// The consolidated documents, if any, by the node's path without its leading slash.
     consolidated: Option<BTreeMap<String, Document>>,
-    /// Of the root.
+    /// The version of the root.
     variant: &'static str,
-    /// The name of the format: that of folders, or that of archives.
+    /// The name of the format, which differs for folders and archives.
     format: &'static str,
 }
 
 /// The metadata of one node.
 #[derive(Debug, Clone)]
 pub(crate) enum Document {
-    /// A `zarr.json`.
+    /// A `zarr.json` document.
     V3(Map<String, Value>),
-    /// A `.zarray`, and the `.zattrs` beside it.
+    /// A `.zarray` document, and the node's `.zattrs`.
     V2Array(Map<String, Value>, Option<Value>),
-    /// A `.zgroup`, and the `.zattrs` beside it.
+    /// The `.zattrs` of a node with a `.zgroup` document.
     V2Group(Option<Value>),
 }
 
-/// Is there a Zarr node at the top of this directory?
+/// Returns true if the root of this directory is a Zarr node.
 ///
 /// # Errors
 ///
@@ -66,12 +66,12 @@ pub fn open(directory: Arc<dyn Storage>) -> Result<ZarrStore> {
     open_with(directory, true)
 }
 
-/// Opens the store in this directory. Unless `consolidated`, each node's own document is read, whatever copies the root has
-/// gathered.
+/// Opens the store in this directory. Unless `consolidated` is set, reads each node's own document even if the root
+/// has consolidated ones.
 ///
 /// # Errors
 ///
-/// As [`open`].
+/// Like [`open`].
 pub fn open_with(directory: Arc<dyn Storage>, consolidated: bool) -> Result<ZarrStore> {
     let mut store = ZarrStore { directory, consolidated: None, variant: "zarr3", format: "zarr" };
     let root = store.document("")?;
@@ -94,7 +94,7 @@ pub fn open_with(directory: Arc<dyn Storage>, consolidated: bool) -> Result<Zarr
 ///
 /// # Errors
 ///
-/// As [`open`].
+/// Like [`open`].
 pub fn open_path(path: impl AsRef<Path>) -> Result<ZarrStore> {
     open(Arc::new(LocalStorage::new(path.as_ref())))
 }
@@ -115,17 +115,17 @@ fn consolidated_v3(mut root: Map<String, Value>) -> Option<BTreeMap<String, Docu
 }
 
 impl ZarrStore {
-    /// The directory that it was opened from.
+    /// The storage from which it was opened.
     #[must_use]
     pub fn directory(&self) -> &Arc<dyn Storage> {
         &self.directory
     }
 
-    /// The array at a path, with everything that Zarr knows of it.
+    /// The array at a path, with its Zarr-specific details.
     ///
     /// # Errors
     ///
-    /// [`NotFound`](Error::NotFound) if there is no array there; otherwise whatever is wrong with it.
+    /// [`NotFound`](Error::NotFound) if there is no array; otherwise any error in its metadata.
     pub fn array(&self, path: &str) -> Result<ZarrArray> {
         let path = normal_path(path);
         let key = &path[1..];
@@ -135,7 +135,7 @@ impl ZarrStore {
         }
     }
 
-    /// The attributes of the group at a path; `None` when there is no group.
+    /// The attributes of the group at a path; `None` if there is no group.
     ///
     /// # Errors
     ///
@@ -168,7 +168,8 @@ impl ZarrStore {
         Ok(array)
     }
 
-    /// xarray's convention: a one-dimensional array beside this one, named as a dimension, holds its labels.
+    /// By xarray's convention, a one-dimensional array in the same group, named like a dimension, contains the
+    /// dimension's labels.
     fn find_labels(&self, key: &str, schema: &mut hyperslab_core::ArraySchema) {
         let parent = key.rsplit_once('/').map_or("", |(parent, _)| parent);
         self.prefetch_documents(schema.dimensions.iter().flatten().map(|name| join(parent, name)));
@@ -179,7 +180,7 @@ impl ZarrStore {
                 continue;
             };
             let sibling = if parent.is_empty() { name.to_owned() } else { format!("{parent}/{name}") };
-            // A damaged neighbour is its own problem.
+            // An error in a sibling must not affect this array.
             let shape = match self.document(&sibling) {
                 Ok(Some(Document::V3(object) | Document::V2Array(object, _))) => object.get("shape").cloned(),
                 _ => None,
@@ -208,7 +209,7 @@ impl ZarrStore {
         }
     }
 
-    /// The document of the node with this key; `None` when there is no node.
+    /// The document of the node with this key; `None` if there is no node.
     pub(crate) fn document(&self, key: &str) -> Result<Option<Document>> {
         if let Some(document) = self.consolidated.as_ref().and_then(|all| all.get(key)) {
             return Ok(Some(document.clone()));
@@ -216,8 +217,7 @@ impl ZarrStore {
         self.own_document(key)
     }
 
-    /// The same store as one of another format that is Zarr inside.
-    /// The same store under the name of another format, which is built on this one.
+    /// Renames the format, for a format that is built on Zarr.
     #[must_use]
     pub fn named_as(self, format: &'static str) -> Self {
         self.named(format)
@@ -231,8 +231,8 @@ impl ZarrStore {
         self
     }
 
-    /// The names that a node's documents have. On remote storage only those of the root's version are looked for, except at
-    /// the root itself: each look takes a round trip.
+    /// The names of documents to look for. On remote storage, only those of the root's version, except at the root
+    /// itself, because each lookup is a round trip.
     fn document_names(&self, key: &str) -> &'static [&'static str] {
         match self.variant.trim_end_matches("-zip") {
             _ if key.is_empty() || !self.directory.is_remote() => {
@@ -243,7 +243,7 @@ impl ZarrStore {
         }
     }
 
-    /// Requests the documents of these nodes together, where that saves waiting.
+    /// Requests the documents of these nodes together, if that saves round trips.
     fn prefetch_documents(&self, nodes: impl Iterator<Item = String>) {
         if !self.directory.is_remote() {
             return;
@@ -254,7 +254,7 @@ impl ZarrStore {
         self.directory.prefetch(&keys.iter().map(|key| ObjectRange::whole(key)).collect::<Vec<_>>());
     }
 
-    /// The document that stands beside the node itself.
+    /// The document stored with the node itself.
     pub(crate) fn own_document(&self, key: &str) -> Result<Option<Document>> {
         let names = self.document_names(key);
         if self.directory.is_remote() && names.len() > 1 && !key.is_empty() {
@@ -297,7 +297,7 @@ impl ZarrStore {
     }
 
     fn consolidated_v2(&self) -> Result<Option<BTreeMap<String, Document>>> {
-        // A damaged `.zmetadata` costs nothing: the documents themselves are there.
+        // Ignore a damaged `.zmetadata`: each node also has its own document.
         let Ok(Some(Value::Object(mut gathered))) = self.json("", ".zmetadata") else { return Ok(None) };
         let Some(Value::Object(mut documents)) = gathered.get_mut("metadata").map(Value::take) else {
             return Ok(None);
@@ -320,7 +320,7 @@ impl ZarrStore {
         Ok(Some(all).filter(|all| all.contains_key("")))
     }
 
-    /// The documents that the root has gathered, where it has.
+    /// The consolidated documents, if the root has them.
     pub(crate) const fn gathered(&self) -> Option<&BTreeMap<String, Document>> {
         self.consolidated.as_ref()
     }
@@ -356,7 +356,7 @@ impl Document {
     }
 }
 
-/// A name under a node's key.
+/// Joins a node's key and a name.
 pub(crate) fn join(key: &str, name: &str) -> String {
     if key.is_empty() { name.to_owned() } else { format!("{key}/{name}") }
 }

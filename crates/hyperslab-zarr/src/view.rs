@@ -1,4 +1,4 @@
-//! An array of any format, shown as Zarr v3 would store it: its document, and its chunks as objects.
+//! Presents an array of any format as Zarr v3: its document, and its chunks as objects.
 
 use bytes::Bytes;
 use hyperslab_core::{
@@ -9,24 +9,24 @@ use serde_json::{Value, json};
 use crate::attributes;
 use crate::sink::{ArrayPlan, ZarrFormat};
 
-/// Which codecs the readers of a view are expected to have.
+/// The codecs that readers of a view are expected to support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum CodecSet {
-    /// Those of the specification, which every reader has: `bytes`, `gzip`, `zstd`, `blosc`, `crc32c`.
+    /// Codecs of the specification, which every reader supports: `bytes`, `gzip`, `zstd`, `blosc`, `crc32c`.
     #[default]
     Core,
-    /// Also `numcodecs.zlib`, `numcodecs.shuffle`, `numcodecs.bz2` and `numcodecs.fletcher32`: what most HDF5 files need to be
-    /// read without decoding them here.
+    /// Also `numcodecs.zlib`, `numcodecs.shuffle`, `numcodecs.bz2` and `numcodecs.fletcher32`, which allow serving
+    /// most HDF5 files without decoding them.
     Numcodecs,
-    /// Those that every reader of Zarr v2 has (`gzip`, `zlib`, `zstd`, `blosc`), in documents of v2: for programs that know no
-    /// other, such as GDAL up to 3.10.
+    /// Codecs that every Zarr v2 reader supports (`gzip`, `zlib`, `zstd`, `blosc`), with v2 documents. For programs
+    /// without Zarr v3, such as GDAL up to 3.10.
     V2,
 }
 
 impl CodecSet {
-    /// The codec that undoes a step, under the name that writers use; `None` where readers may lack it.
+    /// The codec that undoes a step, with its common name; `None` if readers may lack it.
     fn filter(self, step: StoredStep, own: &[Filter]) -> Option<Filter> {
-        // A decoder needs no parameters, but the document of a Zarr array keeps those that it had.
+        // Decoding needs no parameters, but for a Zarr array, preserve those of its own document.
         let named = |name: &str| own.iter().find(|filter| filter.name == name).cloned();
         let or_new = |name: &str| named(name).unwrap_or_else(|| Filter::new(name));
         let numcodecs = self == Self::Numcodecs;
@@ -46,8 +46,9 @@ impl CodecSet {
 
 /// An array of any format as a Zarr v3 array.
 ///
-/// The codecs are those of the first stored chunk, where the readers have them. A chunk that is stored in another form
-/// (a filter was skipped, cells outside the array are left out) is decoded and encoded again, so every chunk follows the document.
+/// Uses the codecs of the first stored chunk, if readers support them. A chunk stored in another form (with a skipped
+/// filter, or without cells outside the array) is decoded and encoded again, so that every chunk matches the
+/// document.
 #[derive(Debug)]
 pub struct ArrayView {
     plan: ArrayPlan,
@@ -55,12 +56,12 @@ pub struct ArrayView {
 }
 
 impl ArrayView {
-    /// A view of `array`, which is at `path` of the store `name`.
+    /// Creates a view of `array`, which is at `path` of the store `name`.
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](hyperslab_core::Error::Unsupported) for elements that Zarr cannot hold; otherwise whatever finding the
-    /// first chunk says.
+    /// [`Unsupported`](hyperslab_core::Error::Unsupported) for element types that Zarr lacks; otherwise any error
+    /// from locating the first chunk.
     pub fn new(name: &str, path: &str, array: &dyn Array, codecs: CodecSet) -> Result<Self> {
         let schema = array.schema();
         let mut spec = spec_of(schema);
@@ -84,35 +85,36 @@ impl ArrayView {
         }
     }
 
-    /// The array's `.zattrs`, of v2.
+    /// The array's `.zattrs`, for v2.
     #[must_use]
     pub fn attributes(&self) -> Value {
         Value::Object(self.plan.attributes().clone())
     }
 
-    /// Must chunks that were never written be there as well? The document says another fill value than the store, or none.
+    /// Returns true if chunks that were never written must also be served, because the document's fill value differs
+    /// from the store's, or is null.
     #[must_use]
     pub const fn has_every_chunk(&self) -> bool {
         self.plan.store_all
     }
 
-    /// Is the object of a chunk the stored bytes themselves, when they have this form?
+    /// Returns true if the stored bytes of a chunk in this form can be served unchanged.
     #[must_use]
     pub fn takes(&self, form: &StoredForm) -> bool {
         self.plan.takes(form)
     }
 
-    /// The object of a chunk with these elements, clipped to the array.
+    /// Encodes a chunk's elements, clipped to the array, as its object.
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](hyperslab_core::Error::Unsupported) for missing elements.
+    /// [`Unsupported`](hyperslab_core::Error::Unsupported) if elements are missing.
     pub fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<Bytes> {
         self.plan.spec.check_chunk(chunk, elements)?;
         Ok(self.plan.encode(chunk, elements)?.0)
     }
 
-    /// The chunk that an object name below the array means: `c/0/3`, or `c` of an array without dimensions; `0.3` in v2.
+    /// Parses an object name below the array: `c/0/3`, or `c` for an array without dimensions; `0.3` in v2.
     #[must_use]
     pub fn chunk_of_key(&self, key: &str) -> Option<ChunkCoord> {
         let grid = &self.plan.spec.grid;
@@ -145,7 +147,7 @@ fn spec_of(schema: &ArraySchema) -> ArraySpec {
     let mut spec = ArraySpec::new(schema.dtype.clone(), schema.grid.clone());
     spec.nullable = schema.nullable;
     spec.fill = schema.fill.clone();
-    // Readers refuse two dimensions of one name.
+    // Readers reject two dimensions with the same name.
     let is_unique =
         |name: &Option<String>| schema.dimensions.iter().filter(|other| *other == name).count() == 1;
     spec.dimensions = schema.dimensions.iter().map(|name| name.clone().filter(|_| is_unique(name))).collect();
@@ -153,9 +155,9 @@ fn spec_of(schema: &ArraySchema) -> ArraySpec {
     spec
 }
 
-/// The form of the first chunk that is stored; `None` where nothing is stored, or in no form that others have.
+/// The form of the first stored chunk; `None` if nothing is stored, or if its form is specific to the format.
 fn first_form(array: &dyn Array) -> Result<Option<StoredForm>> {
-    // The chunk at the origin is most often there, and looking it up is cheaper than walking an index.
+    // The chunk at the origin usually exists, and looking it up is cheaper than walking an index.
     let origin: ChunkCoord = std::iter::repeat_n(0, array.schema().grid.rank()).collect();
     if !array.schema().grid.contains(&origin) {
         return Ok(None);

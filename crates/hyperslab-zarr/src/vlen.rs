@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn false_counts_are_refused_before_allocating() {
+    fn false_counts_are_rejected_before_allocating() {
         let hostile: [&[u8]; 4] =
             [&[255; 14], &[1, 0, 0, 0, 9, 0, 0, 0, 1], &[1, 0, 0, 0, 0, 0, 0, 0, 1], &[2, 0, 0, 0]];
         for bytes in hostile {

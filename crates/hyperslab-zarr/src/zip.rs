@@ -1,7 +1,7 @@
 //! Zip archives as storage: a store in a single file.
 //!
-//! Members that are stored as they are become parts of the archive, without a copy. Deflated ones are inflated when they are
-//! opened, to the size that the directory claims and no further.
+//! Uncompressed members are slices of the archive, without a copy. Deflated members are inflated when they are
+//! opened, up to the size that the directory claims.
 
 mod directory;
 
@@ -21,16 +21,17 @@ use hyperslab_core::{
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// Inflating makes at most 1032 bytes of one.
+/// The maximum ratio of deflate is 1032.
 const MAX_INFLATION: u64 = 1040;
 
-/// The most that one deflated member may become.
+/// The maximum inflated size of a member.
 const MAX_INFLATED: u64 = 4 << 30;
 
-/// Headers may have so many bytes more than the directory says: writers put times into one and not the other.
+/// The slack between the header sizes in the directory and before a member. Some writers store timestamps in only one
+/// of them.
 const HEADER_SLACK: u64 = 64;
 
-/// The most that a deflated document may become: documents describe nodes and are read whole.
+/// The maximum inflated size of a document. Documents describe nodes and are read whole.
 const MAX_DOCUMENT: u64 = 64 << 20;
 
 /// The members of a zip archive.
@@ -45,10 +46,10 @@ pub(crate) struct ZipStorage {
 #[derive(Debug)]
 struct Member {
     deflated: bool,
-    /// Where its header is, and how long the name and what follows it are in the directory.
+    /// The offset of its header, and the length of the name and the extra fields in the directory.
     header: u64,
     extra: u64,
-    /// Where its bytes start, once the header has been read.
+    /// The offset of its bytes, once the header has been read.
     start: OnceLock<u64>,
     stored: u64,
     size: u64,
@@ -56,7 +57,7 @@ struct Member {
 }
 
 impl Member {
-    /// Checks what the directory of an archive of this length says of a member.
+    /// Validates a directory entry of an archive of this length.
     fn new(entry: directory::Entry, length: u64, place: Place<'_>) -> Result<Self> {
         let directory::Entry { name: key, method, is_encrypted, checksum, stored, size, header, extra } =
             entry;
@@ -85,7 +86,7 @@ impl Member {
 }
 
 impl ZipStorage {
-    /// The archive in this blob. Where all members are in one folder, that folder is the store.
+    /// Opens the archive in a blob. If all members are in one folder, that folder is the store.
     pub(crate) fn open(blob: Arc<dyn Blob>) -> Result<Self> {
         let name = Arc::clone(blob.name());
         let length = blob.len()?;
@@ -96,7 +97,7 @@ impl ZipStorage {
                 continue;
             }
             let member = Member::new(entry, length, Place::new(&name, "zip directory", 0))?;
-            // Members that share their bytes would make a small archive as large as it likes.
+            // Overlapping members could make a small archive arbitrarily large.
             stored_in_all = stored_in_all.saturating_add(member.stored);
             if stored_in_all > length {
                 let place = Place::new(&name, "zip directory", 0);
@@ -107,7 +108,7 @@ impl ZipStorage {
         Ok(Self { name, blob, length, members: without_common_folder(members) })
     }
 
-    /// Where the bytes of a member start. Reads its header, once.
+    /// The offset of a member's bytes. Reads its header, once.
     fn start_of(&self, member: &Member) -> Result<u64> {
         if let Some(start) = member.start.get() {
             return Ok(*start);
@@ -116,7 +117,7 @@ impl ZipStorage {
         self.note_start(member, &header)
     }
 
-    /// Takes the start of a member's bytes from its header.
+    /// Determines the offset of a member's bytes from its header.
     fn note_start(&self, member: &Member, header: &[u8]) -> Result<u64> {
         let place = Place::new(&self.name, "zip member", member.header);
         let start = directory::start_of(header, place)?;
@@ -126,7 +127,7 @@ impl ZipStorage {
         Ok(*member.start.get_or_init(|| start))
     }
 
-    /// The header and the bytes of a member: a few more than that where the header has not been read.
+    /// The byte range of a member and its header. Slightly too large if the header has not been read.
     fn whole_of(&self, member: &Member) -> Range<u64> {
         match member.start.get() {
             Some(start) => *start..start + member.stored,
@@ -137,7 +138,7 @@ impl ZipStorage {
         }
     }
 
-    /// The ranges that answer requests for whole members that are not compressed.
+    /// For each request for a whole uncompressed member, the member and its range in the archive.
     fn plain_members<'a>(&self, requests: &[ObjectRange<'a>]) -> Vec<Option<(&Member, Range<u64>)>> {
         let of = |request: &ObjectRange<'a>| {
             let member = self.members.get(request.key).filter(|member| !member.deflated)?;
@@ -157,8 +158,7 @@ impl ZipStorage {
             )));
         }
         let stored = self.blob.read_at(start, member.stored)?;
-        let limit =
-            usize::try_from(member.size).map_err(|_| place.corrupt("more bytes than memory holds"))?;
+        let limit = usize::try_from(member.size).map_err(|_| place.corrupt("larger than memory"))?;
         let mut bytes = Vec::new();
         deflate::decode_vec(deflate::Wrapper::Raw, &stored, limit, &mut bytes)
             .map_err(|error| place.corrupt(error.to_string()))?;
@@ -175,17 +175,17 @@ impl ZipStorage {
     }
 }
 
-/// Does the archive in this blob have a member with the name of a Zarr document, whatever else is in it?
-pub(crate) fn names_a_store(blob: &dyn Blob) -> bool {
+/// Returns true if the archive has a member named like a Zarr document, whatever else it contains.
+pub(crate) fn contains_a_store(blob: &dyn Blob) -> bool {
     directory::read(blob).is_ok_and(|entries| entries.iter().any(|entry| is_document(&entry.name)))
 }
 
-/// Is this key a path below the archive, in its plainest form?
+/// Returns true if the key is a normalised path below the archive's root.
 pub(crate) fn is_inside(key: &str) -> bool {
     !key.contains(['\\', '\0']) && key.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-/// An archive of a folder has that folder's name before every key.
+/// Removes the common folder from all keys: an archive of a folder has the folder's name before every key.
 fn without_common_folder(members: BTreeMap<String, Member>) -> BTreeMap<String, Member> {
     let first =
         members.keys().next().and_then(|key| key.split_once('/')).map(|(folder, _)| format!("{folder}/"));
@@ -229,7 +229,7 @@ impl Storage for ZipStorage {
         cost
     }
 
-    /// Headers and bytes of whole members are read together.
+    /// Reads headers and bytes of whole members together.
     fn read_many(&self, requests: &[ObjectRange<'_>]) -> Result<Vec<Option<Bytes>>> {
         if !self.is_remote() {
             return requests.iter().map(|request| self.read_one(request)).collect();
@@ -278,7 +278,7 @@ impl Storage for ZipStorage {
     }
 }
 
-/// Packs a folder into an archive at `target`: members as they are, the documents first.
+/// Packs a folder into an archive at `target`, without compression and with the documents first.
 pub(crate) fn pack(folder: &Path, target: &Path, options: StageOptions) -> Result<()> {
     let staged = StagedFile::create(target, options)?;
     let failed = |error: zip::result::ZipError| staged.failed(std::io::Error::other(error));
@@ -303,7 +303,7 @@ fn is_document(key: &str) -> bool {
     matches!(last, "zarr.json" | ".zmetadata" | ".zgroup" | ".zattrs" | ".zarray")
 }
 
-/// The error of a sink that cannot add to an archive.
+/// The error for an archive, which cannot be extended.
 pub(crate) fn no_append(target: &Path) -> Error {
     Error::unsupported(target.display().to_string(), "adding to a zip archive; convert it to a folder first")
 }
@@ -346,23 +346,24 @@ mod tests {
     }
 
     #[test]
-    fn members_outside_and_bombs_are_refused() {
+    fn outside_members_and_bombs_are_rejected() {
         for name in ["../x", "a/../../x", "/etc/passwd", "a//b", "a\\..\\b", "./x"] {
             let blob = archive(&[(name, b"1")], CompressionMethod::Stored);
             let error = ZipStorage::open(blob).unwrap_err();
             assert!(error.is_corrupt(), "{name}: {error}");
         }
-        // Such an archive is still one of Zarr's, so that it is refused by the name of the member.
+        // The archive is still recognised as Zarr, so that the error names the invalid member.
         let blob = archive(&[("zarr.json", b"{}"), ("../x", b"1")], CompressionMethod::Stored);
         assert!(
-            names_a_store(&*blob) && !names_a_store(&*archive(&[("a.npy", b"1")], CompressionMethod::Stored))
+            contains_a_store(&*blob)
+                && !contains_a_store(&*archive(&[("a.npy", b"1")], CompressionMethod::Stored))
         );
-        // A document that takes more memory than one may.
+        // A document above the size limit.
         let document = vec![b' '; usize::try_from(MAX_DOCUMENT).unwrap() + 1];
         let blob = archive(&[("zarr.json", &document), ("c", b"1")], CompressionMethod::Deflated);
         let error = ZipStorage::open(blob).unwrap().open("zarr.json").unwrap_err();
         assert!(error.is_corrupt() && error.to_string().contains("document"), "{error}");
-        // A size that no deflated bytes can have, claimed in the directory.
+        // A directory entry whose size exceeds the maximum deflate ratio.
         let blob = archive(&[("zarr.json", &[7; 64])], CompressionMethod::Deflated);
         let mut bytes = blob.read_range(0..blob.len().unwrap()).unwrap().to_vec();
         let directory = bytes.windows(4).rposition(|window| window == b"PK\x01\x02").unwrap();

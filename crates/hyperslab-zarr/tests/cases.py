@@ -26,7 +26,7 @@ DTYPES = [
 
 
 def numbers(shape, dtype, seed=0):
-    """Values that use every bit of the type and are not all alike."""
+    """Varied values that use every bit of the type."""
     rng = np.random.default_rng(seed)
     dtype = np.dtype(dtype)
     count = int(np.prod(shape, dtype=int))
@@ -51,7 +51,7 @@ class Cases:
         self.cases = []
 
     def add(self, name, array, node=""):
-        """Records what zarr-python reads from an array that was written under `name`."""
+        """Records what zarr-python reads from the array `name`."""
         values = array[...] if array.shape else np.asarray(array[()])
         case = {"store": name, "node": "/" + node, "shape": list(array.shape)}
         if array.attrs.asdict():
@@ -74,7 +74,7 @@ class Cases:
         self.cases.append(case)
 
     def array(self, name, data, chunks, format=3, partial=False, **more):
-        """One array at the root of a store of its own."""
+        """Writes an array at the root of its own store."""
         store = str(self.folder / name)
         array = zarr.create_array(store, shape=data.shape, chunks=chunks, dtype=more.pop("dtype", data.dtype), zarr_format=format, **more)
         if partial:
@@ -86,7 +86,7 @@ class Cases:
             array[()] = data[()]
         try:
             array = zarr.open_array(store, mode="r")
-        except ValueError as problem:  # structs in structs of v2, which zarr writes and cannot open again
+        except ValueError as problem:  # structs inside structs in v2, which zarr writes but cannot open
             print("zarr cannot open", name, repr(problem)[:200])
         self.add(name, array)
 
@@ -245,7 +245,7 @@ def trees(cases):
 
 
 def golden(cases):
-    """A little of everything."""
+    """A small selection of everything."""
     dtypes(cases, some={3, 16, 20, 22})
     data = numbers((9, 8), "<i4", 3)
     for name, compressors in {

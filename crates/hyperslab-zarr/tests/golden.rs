@@ -1,4 +1,4 @@
-//! Stores that zarr-python wrote, kept in the repository: read, and damaged in every way that comes to mind.
+//! Stores written by zarr-python, stored in the repository. Reads them intact and damaged.
 
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
@@ -16,7 +16,7 @@ fn stores() -> PathBuf {
 }
 
 #[test]
-fn golden_stores_are_read_as_zarr_python_reads_them() {
+fn golden_stores_match_zarr_python() {
     let folder = stores();
     let cases = support::cases(&folder);
     assert!(cases.len() > 20, "{}", cases.len());
@@ -46,7 +46,7 @@ fn trees_are_walked_with_and_without_consolidated_metadata() {
     }
 }
 
-/// Opens, walks, reads and verifies; whatever it says, it must not panic, hang or take much memory.
+/// Opens, walks, reads and verifies. Errors are fine, but it must not panic, hang or use much memory.
 fn drive(files: &BTreeMap<String, Vec<u8>>) {
     let directory = MemoryStorage::new("m", files.clone());
     let Ok(store) = hyperslab_zarr::open(Arc::new(directory)) else { return };
@@ -66,7 +66,7 @@ fn drive(files: &BTreeMap<String, Vec<u8>>) {
     let _ = store.verify(Depth::Deep, &mut Report::default());
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn load(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
@@ -80,7 +80,7 @@ fn load(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
 }
 
 #[test]
-fn damaged_stores_fail_well() {
+fn damaged_stores_fail_cleanly() {
     // A fixed sequence of pseudo-random numbers: every run damages the same bytes.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = move |below: usize| {

@@ -1,4 +1,5 @@
-//! Against the live libraries: what zarr-python and tensorstore write we read, what we write they read.
+//! Interoperability with the real libraries: reads what zarr-python and tensorstore write, and lets them read what
+//! this crate writes.
 
 mod support;
 
@@ -23,7 +24,7 @@ fn python(script: &str, arguments: &[&Path]) {
 }
 
 #[test]
-fn what_zarr_python_writes_is_read() {
+fn stores_of_zarr_python_are_read() {
     let folder = tempfile::tempdir().unwrap();
     python("cases.py", &[folder.path()]);
     let cases = support::cases(folder.path());
@@ -34,7 +35,7 @@ fn what_zarr_python_writes_is_read() {
 }
 
 #[test]
-fn what_tensorstore_writes_is_read() {
+fn stores_of_tensorstore_are_read() {
     let folder = tempfile::tempdir().unwrap();
     python("peers/tensorstore_cases.py", &[folder.path()]);
     let cases = support::cases(folder.path());
@@ -44,9 +45,9 @@ fn what_tensorstore_writes_is_read() {
     }
 }
 
-/// Every case of the first test, written anew in several ways, read by both libraries.
+/// Every case of the first test, written again in several ways and read by both libraries.
 #[test]
-fn what_we_write_both_libraries_read() {
+fn new_stores_are_read_by_both_libraries() {
     let folder = tempfile::tempdir().unwrap();
     python("cases.py", &[folder.path()]);
     let mut written = Vec::new();
@@ -59,7 +60,7 @@ fn what_we_write_both_libraries_read() {
                 .unwrap_or_else(|e| panic!("{}: {e}", array.name()));
             let format = if format == ZarrFormat::V3 { 3 } else { 2 };
             written.push(serde_json::json!({"path": target, "case": number, "format": format}));
-            // And we ourselves read the same.
+            // This crate must read the same.
             let store = hyperslab_zarr::open_path(&target).unwrap();
             let copy = store.array("/g/a").unwrap();
             assert_eq!(support::read(&copy), support::read(&*array), "{}", copy.name());
@@ -72,7 +73,7 @@ fn what_we_write_both_libraries_read() {
     python("peers/check.py", &[folder.path()]);
 }
 
-/// Three ways to write a case, different ones from case to case.
+/// Three ways to write a case, which vary between cases.
 fn variants(number: usize) -> Vec<(ZarrFormat, Option<Vec<u64>>, Vec<Filter>)> {
     let zstd = || Filter::new("zstd").with("level", 3);
     let blosc =
@@ -151,7 +152,7 @@ fn types_and_codecs_beyond_the_standard_ones_are_written() {
     python("peers/types_check.py", &[folder.path()]);
 }
 
-/// A new store whose root is an array of these elements, in chunks without filters.
+/// Creates a store whose root is an array of these elements, chunked and without filters.
 fn make(
     target: &Path,
     dtype: &DType,

@@ -1,4 +1,5 @@
-//! Which bytes an answer needs: one inner chunk by its range, a box by its objects, nothing for what was never written.
+//! The bytes that a read requests: the range of one inner chunk, the objects of a box, nothing for chunks that were
+//! never written.
 
 use std::sync::Arc;
 
@@ -12,8 +13,8 @@ use hyperslab_zarr::{WriteOptions, ZarrSink};
 const SHAPE: [u64; 2] = [16, 16];
 const CHUNK: [u64; 2] = [4, 4];
 
-/// Writes 16 × 16 numbers in chunks of 4 × 4, without the last row of chunks, and opens them with a log.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+/// Writes 16 × 16 numbers in chunks of 4 × 4, without the last row of chunks, and opens them with a request log.
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn opened(folder: &std::path::Path, shard: Option<u64>) -> (Arc<dyn Array>, RequestLog) {
     let target = folder.join("a.zarr");
     let options = WriteOptions { shard_shape: shard.map(|each| vec![each]), ..Default::default() };
@@ -39,7 +40,7 @@ fn opened(folder: &std::path::Path, shard: Option<u64>) -> (Arc<dyn Array>, Requ
     (array, log)
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn read(array: &dyn Array, start: [u64; 2], shape: [u64; 2]) -> Vec<i32> {
     let values = read_serial(array, Positions::region(&Region::new(&start, &shape))).unwrap();
     values.as_slice::<i32>().unwrap().to_vec()
@@ -56,12 +57,12 @@ fn a_box_touches_only_its_objects() {
 }
 
 #[test]
-fn what_was_never_written_is_the_fill_value_and_reads_nothing() {
+fn missing_chunks_are_filled_without_requests() {
     for shard in [None, Some(8)] {
         let folder = tempfile::tempdir().unwrap();
         let (array, log) = opened(folder.path(), shard);
         assert_eq!(read(&*array, [12, 0], [1, 2]), [-7, -7]);
-        // Of a shard only the index: its last bytes.
+        // For a shard, only its index, which is at the end.
         for request in log.take() {
             if let Request::Read(_, range) = request {
                 assert_eq!(range.end - range.start, 4 * 16 + 4);
@@ -89,7 +90,7 @@ fn one_inner_chunk_is_read_by_its_range() {
         range.end <= shard - index && range.end - range.start < (shard - index) / 2,
         "{range:?} of {shard}"
     );
-    // Its index is kept: another chunk of the shard is one request.
+    // The index is cached: another chunk of the shard takes one request.
     assert_eq!(read(&*array, [5, 13], [1, 1]), [93]);
     assert_eq!(log.take().iter().filter(|request| matches!(request, Request::Read(..))).count(), 1);
 }

@@ -1,4 +1,5 @@
-//! Writing, seen from outside: complete or not at all, and read back equal whatever the shape, shards and filters.
+//! Writing through the public interface: complete or not at all, and read back equal for any shape, shards and
+//! filters.
 
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
@@ -11,7 +12,7 @@ use hyperslab_core::{
 use hyperslab_zarr::{WriteOptions, ZarrAppend, ZarrFormat, ZarrSink};
 use proptest::prelude::*;
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn sink(target: &std::path::Path, options: WriteOptions) -> Box<dyn Sink> {
     Box::new(ZarrSink::create(target, options).unwrap())
 }
@@ -51,7 +52,7 @@ fn a_store_appears_at_commit_and_leaves_nothing_when_dropped() {
 }
 
 #[test]
-fn what_zarr_cannot_hold_is_refused_before_anything_is_written() {
+fn unsupported_specs_are_rejected_before_writing() {
     let folder = tempfile::tempdir().unwrap();
     let mut sink = sink(&folder.path().join("a.zarr"), WriteOptions::default());
     let grid = Grid::new(&[4], &[2]).unwrap();
@@ -95,7 +96,7 @@ fn structs_lose_their_gaps() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn what_is_written_is_read(
+    fn written_stores_are_read_back(
         dims in prop::collection::vec((1_u64..12, 1_u64..6, 1_u64..5), 1..4),
         seed in any::<u32>(),
         pipeline in 0_usize..4,
@@ -127,7 +128,7 @@ proptest! {
         let array = made.array("/", &spec).unwrap();
         let grid = spec.grid.clone();
         let value = |cell: &[u64]| cell.iter().fold(seed, |h, at| h.wrapping_mul(31).wrapping_add(*at as u32)) % 1000;
-        // Some chunks are never written, others hold the fill value only.
+        // Some chunks are never written, others contain only the fill value.
         let state = |chunk: &[u64]| chunk.iter().sum::<u64>().wrapping_add(u64::from(seed)) % 5;
         let mut numbers: Vec<u64> = (0..grid.chunks().unwrap()).collect();
         numbers.sort_by_key(|number| number.wrapping_mul(u64::from(seed) | 1) % 97);
@@ -160,12 +161,12 @@ proptest! {
     }
 }
 
-/// Elements of a chunk that is decoded piece by piece, whole and damaged.
+/// Elements of a chunk that is decoded in pieces, intact and damaged.
 #[test]
-fn elements_come_one_after_the_other() {
+fn elements_are_streamed_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("a.zarr");
-    // Some longer than what is decoded at a time, all together far more than what is decoded at once.
+    // Some elements exceed a piece, and together they far exceed what is decoded at once.
     let length = |row: u64| if row.is_multiple_of(50) { 300_000 } else { row as usize % 90 };
     let mut state = 1_u64;
     let mut noise = |length: usize| -> Vec<u8> {
@@ -213,9 +214,9 @@ fn elements_come_one_after_the_other() {
     }
 }
 
-/// A document that the root has gathered may name any key; nothing outside the store is opened for it.
+/// Consolidated metadata may name any key. Nothing outside the store may be opened for it.
 #[test]
-fn gathered_documents_do_not_lead_out_of_the_store() {
+fn consolidated_keys_cannot_leave_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("a.zarr");
     let spec = ArraySpec::new(DType::UInt8, Grid::new(&[2], &[2]).unwrap());
@@ -241,8 +242,8 @@ fn gathered_documents_do_not_lead_out_of_the_store() {
     assert_eq!(std::fs::read(folder.path().join("secret/x/zarr.json")).unwrap(), before);
 }
 
-/// A group and an array of three chunks.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+/// Creates a group and an array of three chunks.
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn fill(mut sink: Box<dyn Sink>) {
     sink.group("/g", &Attributes::new()).unwrap();
     let array = sink.array("/g/a", &ArraySpec::new(DType::UInt8, Grid::new(&[5], &[2]).unwrap())).unwrap();
@@ -261,7 +262,7 @@ fn a_power_cut_leaves_the_old_store_or_the_new_one() {
         let is_sync = |step: &&Step| matches!(step, Step::Sync(_) | Step::SyncTree(_) | Step::SyncFolder(_));
         trace.steps.iter().filter(is_sync).count()
     };
-    // A new store need not be durable, and costs no sync.
+    // A new store need not be durable and is not synced.
     for shard_shape in [None, Some(vec![4])] {
         let options = WriteOptions { shard_shape, replace: true, ..WriteOptions::default() };
         let _ = std::fs::remove_dir_all(&target);
@@ -271,7 +272,7 @@ fn a_power_cut_leaves_the_old_store_or_the_new_one() {
         assert_eq!(trace.violations(false), Vec::<String>::new());
         assert_eq!(trace.steps.iter().filter(|step| matches!(step, Step::Exchange { .. })).count(), 1);
 
-        // Added to: a chunk that the edge cut, a new chunk, a new array, attributes.
+        // Appending: a chunk clipped by the old edge, a new chunk, a new array, attributes.
         let ((), trace) = Trace::of(|| {
             let mut more: Box<dyn Sink> = Box::new(ZarrAppend::open(&target, None).unwrap());
             let grown = more.grow("/g/a", &[8]).unwrap();

@@ -13,7 +13,7 @@ use crate::coord::{Coord, dotted, parse_dotted};
 use crate::manifests::ChunkBox;
 use crate::meta::{corrupt, dtype};
 
-/// Cells kept decoded, per array.
+/// The maximum size of the decoded-cell cache, per array.
 pub(crate) const KEPT_BYTES: usize = 64 << 20;
 
 /// An array with one byte string for each chunk of space.
@@ -27,7 +27,7 @@ pub(crate) struct CellArray {
     kept: Mutex<Kept>,
 }
 
-/// Where the cells of an array are.
+/// The location of an array's cells.
 #[derive(Debug)]
 enum Cells {
     /// In one array, whose cell `(i, j, k)` belongs to the chunk `origin + (i, j, k)`.

@@ -1,7 +1,8 @@
-//! Levels that add to the next coarser one (`refinement: "add"`): their content is what they store and the content of that level.
+//! Levels that add to the next coarser one (`refinement: "add"`): their content is what they store plus the content
+//! of that level.
 //!
-//! A query asks each level of the chain. Vertices, links and objects are joined, the finest level first. An attribute belongs to the
-//! result if every level that has vertices (links, objects) has it.
+//! A query runs on each level of the chain. Its vertices, links and objects are concatenated, finest level first. An
+//! attribute is part of the result if every level with vertices (links, objects) has it.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use hyperslab_core::{
 use crate::level::Level;
 use crate::{objects, query};
 
-/// What `info` shows of the content of a chain.
+/// The summary of a chain's content for `info`.
 pub(crate) fn summary(chain: &[&Level]) -> Result<GeometryLevel> {
     let mut parts = chain.iter().map(|level| level.summary());
     let mut all = parts.next().ok_or_else(|| Error::invalid("no level"))??;
@@ -25,7 +26,7 @@ pub(crate) fn summary(chain: &[&Level]) -> Result<GeometryLevel> {
     Ok(all)
 }
 
-/// Answers a query with the content of a chain.
+/// Runs a query over a chain.
 pub(crate) fn query(chain: &[&Level], wanted: &GeometryQuery) -> Result<GeometryData> {
     if let [only] = chain {
         return query::run(only, wanted);
@@ -46,7 +47,7 @@ pub(crate) fn query(chain: &[&Level], wanted: &GeometryQuery) -> Result<Geometry
     joined(parts, ids.as_deref())
 }
 
-/// The objects that a query asks for, each once; `None` if it asks for none in particular.
+/// The objects that a query requests, each once; `None` if it requests no specific ones.
 fn wanted_objects(chain: &[&Level], wanted: &GeometryQuery) -> Result<Option<Vec<i64>>> {
     if wanted.objects.is_empty() && wanted.groups.is_empty() {
         return Ok(None);
@@ -85,7 +86,7 @@ fn group_of(chain: &[&Level], group: u64) -> Result<Vec<i64>> {
     found
 }
 
-/// Those of these objects that have a row in the index of a level.
+/// The subset of these objects with a row in the index of a level.
 fn stored_here(level: &Level, ids: &[i64]) -> Result<Vec<i64>> {
     let Some(objects) = level.objects()? else { return Ok(Vec::new()) };
     let mut own = Vec::new();
@@ -99,7 +100,7 @@ fn stored_here(level: &Level, ids: &[i64]) -> Result<Vec<i64>> {
     Ok(own)
 }
 
-/// The parts of an answer, one after the other. `ids` gives the order of the objects.
+/// Concatenates the parts of a result. `ids` gives the order of the objects.
 fn joined(parts: Vec<GeometryData>, ids: Option<&[i64]>) -> Result<GeometryData> {
     let rows = |part: &GeometryData| part.vertices.shape[0];
     let mut starts = Vec::with_capacity(parts.len());
@@ -130,12 +131,12 @@ fn rows_of_links(part: &GeometryData) -> &Columns {
     &part.link_attributes
 }
 
-/// The column with a name.
+/// The column with this name.
 fn named<'a>(columns: &'a Columns, name: &str) -> Option<&'a Values> {
     columns.iter().find(|(own, _)| own == name).map(|(_, values)| values)
 }
 
-/// The columns that all parts with rows have, one part after the other.
+/// The columns that all parts with rows have, concatenated.
 fn columns(
     parts: &[GeometryData],
     of: fn(&GeometryData) -> &Columns,
@@ -162,7 +163,7 @@ fn columns(
     Ok(joined)
 }
 
-/// Rows of several columns: each the number of a column and a row of it.
+/// Picks rows from several columns; each row is given as a column number and a row in it.
 fn picked(name: &str, columns: &[&Values], rows: &[(usize, usize)]) -> Result<Values> {
     let first = columns[0];
     if let Some(other) =
@@ -188,7 +189,7 @@ fn picked(name: &str, columns: &[&Values], rows: &[(usize, usize)]) -> Result<Va
     Values::new(first.dtype.clone(), &shape, Elements::gather(&first.dtype, &elements, &picks)?)
 }
 
-/// Positions; as 64-bit floats where the levels differ in type.
+/// The positions, as 64-bit floats if the levels differ in type.
 fn joined_positions(parts: &[&Values]) -> Result<Values> {
     let Some(first) = parts.first() else { return Err(Error::invalid("no level has any of these objects")) };
     let shape = [parts.iter().map(|part| part.shape[0]).sum(), first.shape[1]];
@@ -206,7 +207,7 @@ fn joined_positions(parts: &[&Values]) -> Result<Values> {
     Values::new(if same { first.dtype.clone() } else { DType::Float64 }, &shape, Elements::fixed(bytes))
 }
 
-/// Links, to the rows that their vertices have in the result.
+/// The links, renumbered to the rows of the result.
 fn joined_links(parts: &[GeometryData], starts: &[u64]) -> Result<Option<Values>> {
     let width = parts.iter().filter_map(|part| part.links.as_ref()).map(|links| links.shape[1]).max();
     let Some(width) = width else { return Ok(None) };
@@ -225,7 +226,8 @@ fn joined_links(parts: &[GeometryData], starts: &[u64]) -> Result<Option<Values>
 /// Objects with their rows in the result.
 type Objects = Vec<(i64, Vec<u64>)>;
 
-/// The objects, and for each its part and its number there. An object is stored at one level; another may have a row without content.
+/// The objects and, for each, its part and its number in that part. Only one level stores an object's content;
+/// another may have an empty row for it.
 fn joined_objects(
     parts: &[GeometryData],
     starts: &[u64],
@@ -265,7 +267,7 @@ fn object_columns(parts: &[GeometryData], sources: &[(usize, usize)]) -> Result<
         if used.iter().any(|part| own(*part).is_none()) {
             continue;
         }
-        // Parts without objects are not picked from.
+        // Skip parts without objects.
         let columns: Vec<&Values> = (0..parts.len())
             .map(|part| own(part).filter(|_| used.contains(&part)).unwrap_or(values))
             .collect();

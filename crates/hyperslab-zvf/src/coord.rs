@@ -37,8 +37,8 @@ pub(crate) fn parse_segment(name: &str, width: usize, rank: usize) -> Option<Vec
 
 /// The chunk `floor(position / shape)` per axis.
 pub(crate) fn chunk_of(position: f64, shape: f64) -> i64 {
-    // Saturates for values that no store can hold; NaN is 0 and fails every box test. Truncating and correcting is several times
-    // as fast as `floor` where that is a function call.
+    // Saturates for positions that no store can hold; NaN becomes 0 and fails every box test. Where `floor` is a
+    // function call, truncating and correcting is several times as fast.
     let quotient = position / shape;
     let whole = quotient as i64;
     whole.saturating_sub(i64::from(whole as f64 > quotient))
@@ -50,7 +50,7 @@ mod tests {
     use smallvec::smallvec;
 
     #[test]
-    fn spellings_are_those_of_the_format() {
+    fn spellings_match_the_format() {
         assert_eq!(dotted(&[6, -1, 0]), "6.-1.0");
         assert_eq!(parse_dotted("6.-1.0", 3), Some(smallvec![6, -1, 0]));
         assert_eq!(parse_dotted("6.-1", 3), None);

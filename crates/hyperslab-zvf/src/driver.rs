@@ -1,4 +1,4 @@
-//! Zarr Vectors as a format of the engine.
+//! The Zarr Vectors format driver.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use hyperslab_core::{
 
 use crate::{ColumnSpec, Kind, WriteOptions, ZvfWriter};
 
-/// Stores, and bare fragment indexes.
+/// The driver for stores and bare fragment indexes.
 #[derive(Debug)]
 pub struct ZvfDriver;
 
@@ -82,7 +82,7 @@ impl GeometrySink for ZvfWriter {
         attributes: &[(String, Values)],
         objects: &[Option<i64>],
     ) -> Result<()> {
-        // In a store with objects, vertices without any belong to none.
+        // In a store with objects, vertices without an id belong to no object.
         let rows = vertices.shape.first().copied().unwrap_or(0) as usize;
         let nobody = vec![None; if objects.is_empty() && self.has_objects() { rows } else { 0 }];
         Self::vertices(self, vertices, attributes, if nobody.is_empty() { objects } else { &nobody })

@@ -1,14 +1,15 @@
-//! Fragment indexes: which rows of a chunk belong together.
+//! Fragment indexes: groups of rows in a chunk.
 //!
 //! ```text
 //! header   u32 magic, u16 version = 1, u16 flags = 0, u32 fragments F, u32 ranges R
-//! bitmap   ceil(F / 8) bytes, padded to 8: bit f (lowest first) says that fragment f is a range
-//! ranges   R pairs of i64: first row, how many
-//! offsets  u32[E + 1], E = F - R: fragment e of the lists is rows offsets[e] .. offsets[e + 1]
+//! bitmap   ceil(F / 8) bytes, padded to 8: bit f (lowest first) is set if fragment f is a range
+//! ranges   R pairs of i64: first row, count
+//! offsets  u32[E + 1], E = F - R: list fragment e has rows offsets[e] .. offsets[e + 1]
 //! rows     i64[offsets[E]]
 //! ```
 //!
-//! Without fragments only the header is there. All little-endian; nothing after the offsets is aligned.
+//! Without fragments, there is only the header. Everything is little-endian, and nothing after the offsets is
+//! aligned.
 
 use std::sync::OnceLock;
 
@@ -19,39 +20,39 @@ use serde_json::{Value, json};
 /// The first bytes of a blob: `0x5A564647`, little-endian.
 pub const MAGIC: [u8; 4] = [0x47, 0x46, 0x56, 0x5A];
 
-/// Bytes before the bitmap.
+/// The size of the header.
 const HEADER: usize = 16;
 
-/// A fragment index over the bytes of its blob, which are not copied.
+/// A fragment index, backed by the bytes of its blob without a copy.
 #[derive(Debug, Clone)]
 pub struct FragmentIndex {
     blob: Bytes,
     fragments: usize,
     ranges: usize,
-    /// Where the range table, the offsets and the rows start.
+    /// The start of the range table, the offsets and the rows.
     table: usize,
     offsets: usize,
     rows: usize,
-    /// Ranges before fragment `64 * i`, counted when first asked for.
+    /// The number of ranges before fragment `64 * i`, computed on first use.
     ranks: OnceLock<Box<[u32]>>,
 }
 
 /// One fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fragment {
-    /// Rows one after the other.
+    /// Consecutive rows.
     Range {
-        /// The first.
+        /// The first row.
         start: u64,
-        /// How many.
+        /// The number of rows.
         count: u64,
     },
-    /// Any rows, in any order, some perhaps twice.
+    /// Any rows in any order, possibly with repetitions.
     Rows(Vec<u64>),
 }
 
 impl Fragment {
-    /// These rows in the form that takes the fewest bytes: 16 for a range, 4 and 8 a row for a list.
+    /// These rows in the smaller form: 16 bytes for a range, or 4 bytes plus 8 per row for a list.
     #[must_use]
     pub fn smallest(rows: &[u64]) -> Self {
         let run = rows.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
@@ -61,7 +62,7 @@ impl Fragment {
         }
     }
 
-    /// As `tet info` shows it.
+    /// The form shown by `tet info`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         match self {
@@ -70,7 +71,7 @@ impl Fragment {
         }
     }
 
-    /// How many rows it has.
+    /// The number of rows.
     #[must_use]
     pub const fn len(&self) -> u64 {
         match self {
@@ -79,7 +80,7 @@ impl Fragment {
         }
     }
 
-    /// Has it no rows?
+    /// Returns true if it has no rows.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
@@ -87,13 +88,13 @@ impl Fragment {
 }
 
 impl FragmentIndex {
-    /// Reads a blob and refuses whatever a writer must not write: a wrong magic, version or flag, counts for which
-    /// there is no room, a bitmap that disagrees with the count of ranges, offsets that do not start at zero
-    /// or that decrease, negative rows, ranges past the last `i64`, missing bytes and bytes left over.
+    /// Parses a blob. Rejects everything that a writer must not write: a wrong magic, version or flag, implausible
+    /// counts, a bitmap that contradicts the number of ranges, offsets that do not start at zero or that decrease,
+    /// negative rows, ranges past the last `i64`, missing bytes and trailing bytes.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) for each of these, with the byte.
+    /// [`Corrupt`](Error::Corrupt) for each of these, with the position.
     pub fn parse(blob: Bytes, place: Place<'_>) -> Result<Self> {
         let mut fields = Fields::new(&blob, place);
         fields.magic(&MAGIC)?;
@@ -143,37 +144,37 @@ impl FragmentIndex {
         Ok(index)
     }
 
-    /// How many fragments there are.
+    /// The number of fragments.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.fragments
     }
 
-    /// Are there none?
+    /// Returns true if there are no fragments.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.fragments == 0
     }
 
-    /// Bytes of the blob.
+    /// The size of the blob in bytes.
     #[must_use]
     pub const fn size(&self) -> usize {
         self.blob.len()
     }
 
-    /// How many of them are ranges.
+    /// The number of fragments that are ranges.
     #[must_use]
     pub const fn ranges(&self) -> usize {
         self.ranges
     }
 
-    /// Is fragment `f` a range? One bit, nothing is counted.
+    /// Returns true if fragment `f` is a range. Only tests a bit.
     #[must_use]
     pub fn is_range(&self, f: usize) -> bool {
         f < self.fragments && self.blob[HEADER + f / 8] >> (f % 8) & 1 == 1
     }
 
-    /// First row and count of fragment `f`, when it is a range.
+    /// The first row and the count of fragment `f`, if it is a range.
     #[must_use]
     pub fn range(&self, f: usize) -> Option<(u64, u64)> {
         if !self.is_range(f) {
@@ -183,7 +184,7 @@ impl FragmentIndex {
         Some((self.word(at), self.word(at + 8)))
     }
 
-    /// The rows of fragment `f`, in order; `None` when there is no such fragment.
+    /// The rows of fragment `f`, in order; `None` if there is no such fragment.
     pub fn rows(&self, f: usize) -> Option<impl ExactSizeIterator<Item = u64> + '_> {
         if f >= self.fragments {
             return None;
@@ -216,14 +217,14 @@ impl FragmentIndex {
         (0..self.fragments).filter_map(|f| self.fragment(f))
     }
 
-    /// Refuses an index that names rows which a chunk of `rows` rows does not have.
+    /// Fails if the index names rows beyond the chunk's `rows` rows.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) with the first such fragment.
+    /// [`Corrupt`](Error::Corrupt) for the first such fragment.
     pub fn check_rows(&self, rows: u64, place: Place<'_>) -> Result<()> {
         let table = self.blob[self.table..self.offsets].as_chunks::<16>().0;
-        // Neither sum nor difference overflows: parsing saw to the former, and all are from 0 on.
+        // Neither the sum nor the difference overflows: parsing has checked the sum, and all values are non-negative.
         let last = i64::try_from(rows).unwrap_or(i64::MAX);
         let end = |pair: &[u8; 16]| signed(pair) + signed(&pair[8..]);
         if table.iter().fold(0, |over, pair| over | (last - end(pair))) < 0
@@ -242,7 +243,7 @@ impl FragmentIndex {
         Ok(())
     }
 
-    /// Is there anything but zero after the last bit of the bitmap? Readers ignore it, writers must not write it.
+    /// Returns true if the padding of the bitmap is not zero. Readers ignore it, but writers must write zeros.
     #[must_use]
     pub fn has_dirty_padding(&self) -> bool {
         let (whole, rest) = (self.fragments / 8, self.fragments % 8);
@@ -250,7 +251,7 @@ impl FragmentIndex {
         padding.iter().enumerate().any(|(at, byte)| if at == 0 { byte >> rest != 0 } else { *byte != 0 })
     }
 
-    /// Do ranges cover rows `0 .. rows` one after the other, so that the chunk can be used as it is?
+    /// Returns true if ranges cover the rows `0 .. rows` in order, so that the chunk can be used unchanged.
     #[must_use]
     pub fn tiles(&self, rows: u64) -> bool {
         let mut next = 0;
@@ -264,7 +265,7 @@ impl FragmentIndex {
             && next == rows
     }
 
-    /// Ranges among the fragments before `f`.
+    /// The number of ranges among the fragments before `f`.
     fn rank(&self, f: usize) -> usize {
         let ranks = self.ranks.get_or_init(|| {
             let mut sum = 0;
@@ -280,7 +281,7 @@ impl FragmentIndex {
         (ranks[f / 64] + before.count_ones()) as usize
     }
 
-    /// 64 bits of the bitmap, which is padded to whole words.
+    /// A 64-bit word of the bitmap, which is padded to whole words.
     fn bits(&self, word: usize) -> u64 {
         self.word(HEADER + 8 * word)
     }
@@ -299,7 +300,7 @@ impl FragmentIndex {
     }
 }
 
-/// Bits set among the first `fragments`; those after them are padding and mean nothing.
+/// Counts the set bits for the first `fragments` fragments. The bits after them are padding.
 fn count_ranges(bitmap: &[u8], fragments: usize) -> usize {
     let whole: u32 = bitmap[..fragments / 8].iter().map(|byte| byte.count_ones()).sum();
     let rest = fragments % 8;
@@ -307,11 +308,12 @@ fn count_ranges(bitmap: &[u8], fragments: usize) -> usize {
     (whole + last.count_ones()) as usize
 }
 
-// These look at all values at once, without a branch for each: which one is false matters only when one is.
+// These checks run over all values without branches. They search for the invalid one only if there is one.
 
 fn check_ranges(table: &[u8], place: Place<'_>) -> Result<()> {
     let table = table.as_chunks::<16>().0;
-    // Negative when the start, the count or their sum is: two that are not negative have no other overflow.
+    // The sign bit is set if the start, the count or their sum is negative. The sum of two non-negative numbers
+    // overflows to a negative one.
     let signs = |pair: &[u8; 16]| {
         let (start, count) = (signed(pair), signed(&pair[8..]));
         start | count | start.wrapping_add(count)
@@ -339,7 +341,7 @@ fn signed(bytes: &[u8]) -> i64 {
     bytes.first_chunk::<8>().map_or(0, |word| i64::from_le_bytes(*word))
 }
 
-/// The last offset, once the first is zero and none is below the one before.
+/// Checks that the first offset is zero and none decreases. Returns the last offset.
 fn check_offsets(offsets: &[u8], place: Place<'_>) -> Result<usize> {
     let mut last = 0;
     for (e, offset) in offsets.as_chunks::<4>().0.iter().enumerate() {
@@ -353,12 +355,12 @@ fn check_offsets(offsets: &[u8], place: Place<'_>) -> Result<usize> {
     Ok(last as usize)
 }
 
-/// Encodes fragments, each in the form in which it is given, over a chunk of `rows` rows.
+/// Encodes fragments, each in its given form, for a chunk of `rows` rows.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) if a fragment names a row that the chunk does not have, or there are more than the
-/// format can count.
+/// [`Invalid`](Error::Invalid) if a fragment names a row that the chunk does not have, or if the format cannot
+/// represent the counts.
 pub fn encode(fragments: &[Fragment], rows: u64) -> Result<Vec<u8>> {
     let count = u32::try_from(fragments.len()).map_err(|_| Error::invalid("more than 2^32 fragments"))?;
     if i64::try_from(rows).is_err() {
@@ -430,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worked_example_is_read_and_written_byte_for_byte() -> Result<()> {
+    fn the_worked_example_round_trips_exactly() -> Result<()> {
         assert_eq!(encode(&example(), 28)?, EXAMPLE);
         let index = parse(&EXAMPLE)?;
         assert_eq!(index.iter().collect::<Vec<_>>(), example());
@@ -443,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn no_fragments_are_a_header_and_all_ranges_keep_an_offset() -> Result<()> {
+    fn edge_cases_have_the_right_size() -> Result<()> {
         assert_eq!(encode(&[], 5)?.len(), 16);
         assert!(parse(&encode(&[], 5)?)?.is_empty());
         let ranges = [Fragment::Range { start: 0, count: 2 }, Fragment::Range { start: 2, count: 0 }];
@@ -455,9 +457,9 @@ mod tests {
         Ok(())
     }
 
-    /// Each thing that must be refused, by what it does to the example.
+    /// Everything that must be rejected, as a change to the example and the resulting error.
     #[test]
-    fn malformed_blobs_are_refused_with_the_reason() {
+    fn malformed_blobs_are_rejected_with_the_reason() {
         let damage: [(&str, usize, &[u8]); 12] = [
             ("magic", 0, &[0x5A, 0x56, 0x46, 0x47]),
             ("version 2", 4, &[2]),
@@ -484,11 +486,11 @@ mod tests {
         let mut longer = EXAMPLE.to_vec();
         longer.push(0);
         assert!(parse(&longer).unwrap_err().to_string().contains("1 bytes left over"));
-        // A range whose end passes the last i64.
+        // A range that ends past the last i64.
         let mut far = EXAMPLE;
         far[24..32].copy_from_slice(&i64::MAX.to_le_bytes());
         assert!(parse(&far).is_err());
-        // Padding is not read.
+        // Padding is ignored.
         let mut dirty = EXAMPLE;
         dirty[16] |= 0xf8;
         dirty[17] = 255;
@@ -497,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_writer_must_not_write_is_refused() {
+    fn invalid_fragments_are_rejected() {
         assert!(encode(&[Fragment::Range { start: 3, count: 2 }], 4).is_err());
         assert!(encode(&[Fragment::Range { start: u64::MAX, count: 2 }], 4).is_err());
         assert!(encode(&[Fragment::Rows(vec![0, 4])], 4).is_err());
@@ -508,7 +510,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_fragments_come_back(parts in prop::collection::vec(prop::collection::vec(0_u64..40, 0..5), 0..200), kinds: u64) {
+        fn any_fragments_round_trip(parts in prop::collection::vec(prop::collection::vec(0_u64..40, 0..5), 0..200), kinds: u64) {
             let fragments: Vec<Fragment> = parts
                 .iter()
                 .enumerate()

@@ -49,7 +49,7 @@ impl ZvfGeometry {
         Ok(Self { name, schema, levels: Arc::clone(levels), only })
     }
 
-    /// The level that a query asks for, and those that it adds to.
+    /// The level that a query requests, and those that it adds to.
     fn chain(&self, wanted: Option<usize>) -> Result<Vec<&Level>> {
         match (self.only, wanted) {
             (Some(only), Some(wanted)) if wanted != only => Err(Error::invalid(format!(

@@ -10,10 +10,10 @@ use crate::links::Links;
 use crate::objects::Objects;
 use crate::store::Levels;
 
-/// Levels of more chunks than this are not read for statistics.
-const MOST_CHUNKS: usize = 1 << 14;
+/// Statistics are left out for levels with more chunks, because they require reading them.
+const MAX_CHUNKS: usize = 1 << 14;
 
-/// Everything that the catalog does not hold.
+/// The details beyond the catalog.
 pub(crate) fn details(levels: &Levels) -> Result<Map<String, Value>> {
     let root = &levels.root;
     let mut shown = Vec::new();
@@ -41,7 +41,7 @@ fn level_details(level: &Level) -> Result<Value> {
         "dtype": level.dtype.to_string(), "vertex_attributes": attributes, "link_attributes": link_attributes,
         "objects": level.objects()?.map_or(0, Objects::len), "groups": groups, "cross_level_links": cross,
     });
-    if chunks.len() <= MOST_CHUNKS {
+    if chunks.len() <= MAX_CHUNKS {
         let all = chunks.par_iter().map(|chunk| one(level, chunk)).collect::<Result<Vec<Chunk>>>()?;
         shown["vertices_per_chunk"] = spread(all.iter().map(|chunk| chunk.rows));
         let sum = |of: fn(&Chunk) -> u64| all.iter().map(of).sum::<u64>();
@@ -61,7 +61,7 @@ struct Chunk {
     fragments: u64,
     ranges: u64,
     empty: u64,
-    /// The number of rows that fragments name, counting repetitions.
+    /// The number of rows named by fragments, counting repetitions.
     named: u64,
     bytes: u64,
 }

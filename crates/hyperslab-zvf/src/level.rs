@@ -23,7 +23,7 @@ pub(crate) struct Level {
     /// Its path: `/0`.
     pub(crate) path: String,
     pub(crate) metadata: Map<String, Value>,
-    /// Whether the next coarser level belongs to its content: what it stores is only what that level lacks.
+    /// Whether the content of the next coarser level belongs to this one, which stores only the difference.
     pub(crate) adds: bool,
     pub(crate) chunk_shape: Vec<f64>,
     pub(crate) vertices: CellArray,
@@ -68,7 +68,8 @@ impl Level {
             None => root.chunk_shape.clone(),
             own => sizes(own, root.rank()).ok_or_else(|| corrupt(zarr.name(), &path[1..], "chunk_shape"))?,
         };
-        // The layout is told by what is stored: the version text is no help, because writers never checked it.
+        // Detect the layout from the stored nodes. The version attribute is unreliable, because writers never checked
+        // it.
         let older = vertices.is_per_chunk();
         if older && zarr.group(&format!("{path}/vertex_group_offsets"))?.is_some() {
             let feature = format!("the layout of Zarr Vectors before 0.6 (vertex_group_offsets in {path})");
@@ -175,7 +176,7 @@ impl Level {
         self.metadata.get("fragments_tile").and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// The names in the group at a path; none without the group. Stores before 0.9 have such folders without a document.
+    /// The names in the group at a path; none if there is no group. Before 0.9, such folders have no document.
     pub(crate) fn members(&self, path: &str) -> Result<Vec<String>> {
         if self.is_older() {
             let entries = match self.zarr.directory().list(&path[1..]) {

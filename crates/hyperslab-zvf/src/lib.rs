@@ -1,8 +1,8 @@
 //! Zarr Vectors (ZVF): points, lines, polylines, graphs, skeletons and meshes, in chunks of space, on top of Zarr.
 //!
-//! Space is divided into *chunks*. A chunk's vertices are one byte string; its *fragments* group the rows that belong together;
-//! an *object* is a list of fragments over any number of chunks, its *manifest*. Coarser *levels* hold the same objects with
-//! fewer vertices.
+//! Space is divided into *chunks*. A chunk's vertices are one byte string. Its *fragments* group rows that belong
+//! together. An *object* is a list of fragments in any number of chunks, its *manifest*. Coarser *levels* contain the
+//! same objects with fewer vertices.
 //!
 //! | Zarr Vectors | Hyperslab |
 //! |---|---|
@@ -10,17 +10,17 @@
 //! | level | [`GeometryLevel`](hyperslab_core::GeometryLevel) |
 //! | vertex, link, object, group | as in [`GeometryData`](hyperslab_core::GeometryData) |
 //! | cell | the bytes of one chunk in one array |
-//! | fragment, manifest, segment | inside this crate only |
+//! | fragment, manifest, segment | internal to this crate |
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
-//! | `fragment` | [`FragmentIndex`]: ranges and lists of rows, over the bytes of the blob |
-//! | `manifest`, `manifests` | the fragments of an object; those of many objects, in little memory |
+//! | `fragment` | [`FragmentIndex`]: ranges and lists of rows, backed by the bytes of the blob |
+//! | `manifest`, `manifests` | the fragments of an object; a compact cache for many objects |
 //! | `links` | stored links, within a chunk and across |
 //! | `objects` | ids, manifests, groups |
 //! | `cells` | arrays with one byte string per chunk |
 //! | `meta`, `coord` | documents; coordinates and their spelling |
-//! | `level`, `query` | one level, and queries of it |
+//! | `level`, `query` | a level, and queries on it |
 //! | `chain` | levels that add to the next coarser one |
 //! | `older` | the layouts of 0.6 and 0.7 |
 //! | `store`, `geometry` | [`ZvfStore`], [`ZvfGeometry`], [`FragmentStore`] |

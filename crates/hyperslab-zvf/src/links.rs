@@ -28,7 +28,7 @@ pub(crate) struct Links {
     /// The declared number of links.
     pub(crate) count: Option<u64>,
     pub(crate) segments: Vec<Segment>,
-    /// Which rows of the arrays of local links are links.
+    /// The rows that are links, in arrays of links within a chunk.
     groups: Option<CellArray>,
 }
 
@@ -39,11 +39,11 @@ pub(crate) struct Segment {
     /// The offsets from the first endpoint's chunk to the others.
     pub(crate) offsets: Vec<Coord>,
     permuted: bool,
-    /// How rows are stored.
+    /// The type of stored rows.
     integer: Integer,
 }
 
-/// A type of integers: its size in bytes, and whether it has a sign.
+/// An integer type: its size in bytes and its signedness.
 #[derive(Debug, Clone, Copy)]
 struct Integer {
     size: usize,
@@ -76,7 +76,7 @@ impl Segment {
         Self { cells, offsets, permuted: false, integer: Integer::INT64 }
     }
 
-    /// Links whose rows are of the type that the cells name.
+    /// Links with rows of the type that the cells declare.
     pub(crate) fn new(cells: CellArray, offsets: Vec<Coord>, permuted: bool) -> Result<Self> {
         let integer = match cells.attributes.get("dtype") {
             None => Integer::INT64,
@@ -108,12 +108,12 @@ impl Segment {
 }
 
 impl Links {
-    /// Links within a level, in cells that were arranged by the reader.
+    /// Links within a level, in cells built by the reader.
     pub(crate) const fn arranged(width: usize, segments: Vec<Segment>, groups: Option<CellArray>) -> Self {
         Self { delta: 0, width, directed: false, duplicate: false, count: None, segments, groups }
     }
 
-    /// How many links there are: as declared, or else counted.
+    /// The number of links: as declared, or otherwise counted.
     pub(crate) fn total(&self) -> Result<u64> {
         if let Some(count) = self.count {
             return Ok(count);
@@ -127,7 +127,7 @@ impl Links {
         Ok(total)
     }
 
-    /// The relative levels to which links of a level lead; 0 is the level itself.
+    /// The relative levels that a level's links lead to; 0 is the level itself.
     pub(crate) fn deltas(level: &Level) -> Result<Vec<i64>> {
         let names = level.members(&format!("{}/links", level.path))?;
         Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
@@ -174,8 +174,8 @@ impl Links {
         Ok(Some(Self { delta, width, directed, duplicate, count: number("num_links"), segments, groups }))
     }
 
-    /// The records of one cell: for each, its number and its endpoints as (chunk, row), in the order given to the writer. Chunk 0
-    /// is the cell's own, chunk `k` the one at offset `k - 1`.
+    /// The records of one cell: for each, its number and its endpoints as (chunk, row), in the order given to the
+    /// writer. Chunk 0 is the cell's own, and chunk `k` is the one at offset `k - 1`.
     pub(crate) fn records(&self, segment: &Segment, chunk: &Coord) -> Result<Vec<(usize, Record)>> {
         let Some(cell) = segment.cells.cell(chunk)? else { return Ok(Vec::new()) };
         let name = format!("{} chunk {}", segment.cells.name(), crate::coord::dotted(chunk));
@@ -248,7 +248,7 @@ impl Links {
         Ok(data / row)
     }
 
-    /// The rows that the groups name, each once; `None` if they name all in order.
+    /// The rows named by the groups, each once; `None` if they name all rows in order.
     fn local_rows(&self, cell: &Bytes, row: usize, chunk: &Coord) -> Result<Option<Vec<u64>>> {
         let Some(groups) = &self.groups else { return Ok(None) };
         let Some(blob) = groups.cell(chunk)? else { return Ok(None) };
@@ -283,7 +283,7 @@ pub(crate) struct LinkAttribute {
 }
 
 impl LinkAttribute {
-    /// All attributes of the links of a level.
+    /// Opens all attributes of a level's links.
     pub(crate) fn open_all(level: &Level) -> Result<Vec<Self>> {
         if level.is_older() {
             return older::link_attributes(level);
@@ -328,7 +328,7 @@ impl LinkAttribute {
         self.dtype.size().unwrap_or(1) * self.width.unwrap_or(1) as usize
     }
 
-    /// The rows of a link array's cell, of which there must be `records`; `None` if it has none.
+    /// The rows of a link array's cell, which must have `records` rows; `None` if there is no cell.
     pub(crate) fn cell(&self, segment: &Segment, chunk: &Coord, records: usize) -> Result<Option<Bytes>> {
         let name = segment_name(&segment.offsets);
         let Some((_, cells)) = self.segments.iter().find(|(own, _)| *own == name) else { return Ok(None) };
@@ -342,13 +342,13 @@ impl LinkAttribute {
     }
 }
 
-/// The number of endpoints that a family of links declares.
+/// The declared number of endpoints of a family of links.
 pub(crate) fn link_width(declared: Option<&Value>) -> Option<usize> {
     let width = declared.and_then(Value::as_u64).and_then(|width| usize::try_from(width).ok());
     width.filter(|width| (1..=MAX_WIDTH).contains(width))
 }
 
-/// A link's endpoints: which chunk of its segment, which row there.
+/// A link's endpoints: the chunk in its segment, and the row in that chunk.
 pub(crate) type Record = Vec<(usize, u64)>;
 
 /// A link is stored once per chunk that it touches. Only the copy in the lowest chunk counts.
@@ -360,7 +360,7 @@ fn is_first_copy(segment: &Segment, record: &Record) -> bool {
         .all(|offset| offset.iter().find(|part| **part != 0).is_none_or(|part| *part > 0))
 }
 
-/// `i64` groups, `i64` byte offset of each, then the records.
+/// Layout: `i64` number of groups, `i64` byte offset of each, then the records.
 fn inline_data(cell: &Bytes, place: Place<'_>) -> Result<Bytes> {
     let mut fields = Fields::new(cell, place);
     let groups = fields.count_u64(8)?;

@@ -1,21 +1,21 @@
 //! Manifests: the fragments of an object, in order.
 //!
-//! `u32` blocks, then for each: `i64` per axis of the chunk's coordinate, `u8` mode, and by mode one fragment (`i64`), a run of
-//! them (`i64` first, `i64` count) or a list (`u32` count, `i64` each). No padding. No blocks, or no bytes at all: the
-//! object is absent at this level.
+//! Layout: `u32` number of blocks, then for each: `i64` per axis of the chunk's coordinate, `u8` mode, and depending
+//! on the mode one fragment (`i64`), a run (`i64` first, `i64` count) or a list (`u32` count, `i64` each). There is
+//! no padding. Without blocks, or without any bytes, the object is absent at this level.
 
 use hyperslab_core::{Error, Fields, Place, Result};
 
 use crate::coord::Coord;
 
-/// Some fragments of one chunk.
+/// Fragments of one chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) chunk: Coord,
     pub(crate) fragments: Fragments,
 }
 
-/// Which fragments of a chunk.
+/// A selection of a chunk's fragments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fragments {
     One(u64),
@@ -24,7 +24,7 @@ pub(crate) enum Fragments {
 }
 
 impl Fragments {
-    /// Each of them, in order.
+    /// Iterates over the fragments in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         let (first, count, list) = match self {
             Self::One(one) => (*one, 1, &[][..]),
@@ -34,7 +34,7 @@ impl Fragments {
         (first..first.saturating_add(count)).chain(list.iter().copied())
     }
 
-    /// How many they are.
+    /// The number of fragments.
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::One(_) => 1,
@@ -43,7 +43,7 @@ impl Fragments {
         }
     }
 
-    /// The largest number named; `None` when none is.
+    /// The largest fragment number; `None` if there are none.
     pub(crate) fn last(&self) -> Option<u64> {
         match self {
             Self::One(one) => Some(*one),
@@ -54,7 +54,7 @@ impl Fragments {
     }
 }
 
-/// The blocks of a manifest whose coordinates have `rank` numbers.
+/// Parses the blocks of a manifest. Coordinates have `rank` numbers.
 pub(crate) fn parse(bytes: &[u8], rank: usize, place: Place<'_>) -> Result<Vec<Block>> {
     if bytes.is_empty() {
         return Ok(Vec::new());
@@ -87,12 +87,12 @@ fn number(fields: &mut Fields<'_>) -> Result<u64> {
     u64::try_from(number).map_err(|_| at.corrupt(format!("a fragment or count of {number}")))
 }
 
-/// A manifest that grows fragment by fragment.
+/// Builds a manifest fragment by fragment.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     bytes: Vec<u8>,
     blocks: u32,
-    /// The chunk's number and the fragments of the block that may still grow.
+    /// The chunk's number, and the first and count of the block that may still grow.
     last: Option<(u32, u64, u64)>,
 }
 
@@ -103,11 +103,11 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// Appends a fragment of a chunk, to the run before it where it is the next of the same chunk.
+    /// Appends a fragment of a chunk. Extends the previous run if the fragment follows it in the same chunk.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) if there are more blocks than a `u32` counts.
+    /// [`Invalid`](Error::Invalid) if there are more blocks than a `u32` can count.
     pub(crate) fn add(&mut self, chunk: u32, coord: &Coord, fragment: u64) -> Result<()> {
         if let Some((own, first, count)) = &mut self.last
             && *own == chunk
@@ -133,7 +133,7 @@ impl Encoder {
         }
     }
 
-    /// The manifest's bytes.
+    /// Finishes the manifest and returns its bytes.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         self.end_block();
         self.bytes[..4].copy_from_slice(&self.blocks.to_le_bytes());
@@ -141,7 +141,7 @@ impl Encoder {
     }
 }
 
-/// The bytes of blocks in any mode; what is written holds no lists.
+/// Encodes blocks of any mode. The writer itself never produces lists.
 #[cfg(test)]
 pub(crate) fn encode(blocks: &[Block]) -> Result<Vec<u8>> {
     let many = |_| Error::invalid("a manifest with more than 2^32 blocks");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn all_modes_come_back() -> Result<()> {
+    fn all_modes_round_trip() -> Result<()> {
         let bytes = encode(&blocks())?;
         assert_eq!(bytes.len(), 4 + 33 + 41 + 45);
         assert_eq!(parse(&bytes, 3, PLACE)?, blocks());
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn false_manifests_are_refused() -> Result<()> {
+    fn invalid_manifests_are_rejected() -> Result<()> {
         let bytes = encode(&blocks())?;
         for length in 1..bytes.len() {
             assert!(parse(&bytes[..length], 3, PLACE).unwrap_err().is_corrupt());

@@ -1,7 +1,8 @@
 //! The manifests of one chunk of the object index: decoded as far as requested, and cached in little memory.
 //!
-//! A block that is stored in 33 bytes (three coordinates of 8 bytes, a mode, a fragment) takes 12 bytes here: most blocks name
-//! one fragment, or one run, of a chunk that has a number in the level's grid. Manifests with any other block are kept as stored.
+//! A block that is stored in 33 bytes (three coordinates of 8 bytes, a mode, a fragment) takes 12 bytes here: most
+//! blocks name one fragment or one run, and their chunk has a number in the level's grid. Manifests with any other
+//! block are cached as stored.
 
 use std::collections::HashMap;
 
@@ -84,8 +85,8 @@ impl Manifest {
 
 /// The manifests of one chunk of the index.
 ///
-/// The first requests are served from one pass that keeps nothing else. A request for a manifest that was passed over indicates
-/// random access, so the second pass keeps all of them.
+/// The first requests are served in a single pass without caching. A request for an earlier manifest indicates random
+/// access, so a second pass caches all of them.
 #[derive(Debug)]
 pub(crate) struct Manifests {
     chunks: ChunkBox,
@@ -96,8 +97,8 @@ pub(crate) struct Manifests {
 
 #[derive(Debug)]
 enum Pass {
-    /// The source of the next manifests and its number. Without a stream the chunk was never written, and all manifests are
-    /// empty.
+    /// The source of the next manifests and its number. Without a stream, the chunk was never written, and all
+    /// manifests are empty.
     At(usize, Option<ElementStream>),
     /// The reason why no more can be read.
     Broken(String),
@@ -224,7 +225,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_packed_comes_back(blocks in blocks()) {
+        fn packed_blocks_round_trip(blocks in blocks()) {
             let place = Place::new("x.zv", "manifest", 0);
             let stored = manifest::encode(&blocks).unwrap();
             prop_assert_eq!(Manifest::new(&stored, &chunks()).blocks(&chunks(), place).unwrap(), blocks);

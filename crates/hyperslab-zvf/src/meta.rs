@@ -38,7 +38,7 @@ pub(crate) struct Root {
     pub(crate) offset: Option<Vec<f64>>,
     /// The names of the levels, finest first.
     pub(crate) levels: Vec<String>,
-    /// User attributes, and fields that we do not interpret.
+    /// User attributes, and fields that this crate does not interpret.
     pub(crate) attributes: Map<String, Value>,
 }
 

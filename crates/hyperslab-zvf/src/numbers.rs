@@ -1,4 +1,4 @@
-//! Stored numbers, whatever their type, as 64-bit floats.
+//! Stored numbers of any type, as 64-bit floats.
 
 use hyperslab_core::DType;
 

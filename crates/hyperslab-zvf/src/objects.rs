@@ -35,13 +35,13 @@ pub(crate) struct Objects {
     by_chunk: OnceLock<HashMap<Coord, Vec<Use>>>,
 }
 
-/// Where the manifests are.
+/// The location of the manifests.
 #[derive(Debug)]
 enum Source {
     Array(Box<ZarrArray>),
-    /// In one blob, as 0.6 stores them.
+    /// In one blob, as in version 0.6.
     Strings(Strings),
-    /// Nowhere, by the identity convention: fragment `i` of this chunk is object `i`.
+    /// Not stored. By the identity convention, fragment `i` of this chunk is object `i`.
     Only(Coord),
 }
 
@@ -101,7 +101,7 @@ impl Objects {
                 .filter(|own| (1..=17).contains(own))
                 .ok_or_else(|| corrupt(&name, "zarr.json", "sid_ndim"))
         })?;
-        // Chunks of a grid other than the level's have no numbers in it.
+        // Chunks outside the level's grid have no numbers in it.
         let chunks = if rank == chunks.rank() { chunks } else { ChunkBox::none(rank) };
         let ids = match zarr.array(&format!("{path}/object_ids")) {
             Ok(ids) if with_ids => Some(ids),
@@ -220,7 +220,7 @@ impl Objects {
         for object in 0..self.count {
             let mut ordinal = 0_u64;
             for block in self.manifest(object)? {
-                // Runs stay runs: only the chunk's own index knows how long a run can be.
+                // Keep runs as runs, because only the chunk's own index shows whether their length is plausible.
                 let (next, fragments) = (ordinal.saturating_add(block.fragments.len()), block.fragments);
                 by_chunk.entry(block.chunk).or_default().push(Use { object, ordinal, fragments });
                 ordinal = next;
@@ -268,7 +268,7 @@ pub(crate) fn attributes(level: &Level, ids: &[i64]) -> Result<Vec<(String, Valu
 /// The groups of a level.
 enum Groups {
     Array(Box<ZarrArray>),
-    /// In one blob, as 0.6 and 0.7 store them.
+    /// In one blob, as in versions 0.6 and 0.7.
     Strings(Strings),
 }
 
@@ -297,7 +297,7 @@ impl Groups {
         }
     }
 
-    /// The range of ids that stands for a group.
+    /// The range of ids that defines a group.
     fn range(&self, group: u64) -> Option<Value> {
         let Self::Array(array) = self else { return None };
         let attributes = array.schema().attributes.to_json();

@@ -1,4 +1,4 @@
-//! The layouts of 0.6 and 0.7: where they store links across chunks, objects, groups and attributes of objects.
+//! The layouts of versions 0.6 and 0.7: links across chunks, objects, groups and attributes of objects.
 //!
 //! | part | 0.6 and 0.7 | since 0.9 |
 //! |---|---|---|
@@ -21,7 +21,7 @@ use crate::coord::{Coord, segment_name};
 use crate::level::Level;
 use crate::links::{LinkAttribute, Links, Segment, link_width};
 use crate::meta::{corrupt, dtype};
-use crate::write::columns::turn_little;
+use crate::write::columns::swap_little_endian;
 
 /// The links of a level.
 pub(crate) fn links(level: &Level) -> Result<Option<Links>> {
@@ -70,7 +70,7 @@ pub(crate) fn link_attributes(level: &Level) -> Result<Vec<LinkAttribute>> {
         let Some(dtype) = declared.and_then(|own| own.get("dtype")?.as_str()).and_then(dtype) else {
             return Err(corrupt(level.zarr.name(), &path[1..], format!("the dtype of {name:?}")));
         };
-        // Only the list of links across chunks has a shape.
+        // Only the list of links across chunks declares a shape.
         let columns = far.as_ref().and_then(|far| far.get("shape")?.as_array()?.get(1)?.as_u64());
         let mut segments = Vec::new();
         if let (Some(across), Some(far)) = (&across, far) {
@@ -97,7 +97,7 @@ struct CrossLinks {
     ends: Vec<(Coord, u64)>,
 }
 
-/// The numbers of links by the offsets between their chunks, then by the chunk of the first end.
+/// The indices of links, by the offsets between their chunks, then by the chunk of the first end.
 type Arrangement = BTreeMap<Vec<Coord>, BTreeMap<Coord, Vec<usize>>>;
 
 impl CrossLinks {
@@ -152,7 +152,7 @@ impl CrossLinks {
         Ok(arrangement)
     }
 
-    /// The links as arrays with one cell per chunk, which start with one group.
+    /// The links as arrays with one cell per chunk. Each cell has a single group.
     fn segments(&self) -> Result<Vec<Segment>> {
         let mut segments = Vec::new();
         for (offsets, sources) in self.arrangement()? {
@@ -189,7 +189,7 @@ impl CrossLinks {
     }
 }
 
-/// Byte strings one after the other, and where each starts.
+/// Concatenated byte strings, with the start of each.
 #[derive(Debug)]
 pub(crate) struct Strings {
     data: Bytes,
@@ -197,7 +197,7 @@ pub(crate) struct Strings {
 }
 
 impl Strings {
-    /// Those in `data` and `offsets` of a group; `None` if they are not there.
+    /// The strings in `data` and `offsets` of a group; `None` if they do not exist.
     pub(crate) fn open(zarr: &ZarrStore, path: &str) -> Result<Option<Self>> {
         let read = |name: &str| byte_array(zarr, &format!("{path}/{name}"));
         let (Some(data), Some(offsets)) = (read("data")?, read("offsets")?) else { return Ok(None) };
@@ -223,7 +223,7 @@ impl Strings {
     }
 }
 
-/// The attribute of all objects at a path; `None` if it is not there.
+/// The attribute of all objects at a path; `None` if it does not exist.
 pub(crate) fn object_attribute(zarr: &ZarrStore, path: &str) -> Result<Option<Values>> {
     let Some(attributes) = zarr.group(path)? else { return Ok(None) };
     let attributes = attributes.to_json();
@@ -234,7 +234,7 @@ pub(crate) fn object_attribute(zarr: &ZarrStore, path: &str) -> Result<Option<Va
     let shape: Option<Vec<u64>> = shape.and_then(|shape| shape.iter().map(Value::as_u64).collect());
     let shape = shape.filter(|shape| (1..=2).contains(&shape.len())).ok_or_else(|| wrong("shape"))?;
     let mut bytes = byte_array(zarr, &format!("{path}/data"))?.unwrap_or_default().to_vec();
-    turn_little(&own, &mut bytes);
+    swap_little_endian(&own, &mut bytes);
     let mask = byte_array(zarr, &format!("{path}/present_mask"))?;
     if mask.as_ref().is_some_and(|mask| mask.len() as u64 != shape[0]) {
         return Err(wrong("present_mask"));

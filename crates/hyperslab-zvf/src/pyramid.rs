@@ -1,11 +1,11 @@
-//! Coarser levels: one vertex for each occupied bin, made from what is stored, chunk by chunk.
+//! Generates coarser levels, with one vertex per occupied bin, chunk by chunk from the stored data.
 //!
-//! A bin never crosses a chunk of its level, so each chunk of a coarser level is made from its own chunks of the finer one and nothing
-//! else: on all cores, in memory that does not grow with the store. Positions and floating-point attributes become means, of other
-//! attributes the first is kept. A link becomes the link of its bins where those differ.
+//! A bin never crosses a chunk of its level, so each coarser chunk depends only on the finer chunks that it covers.
+//! This runs on all cores, with memory independent of the store's size. Positions and floating-point attributes are
+//! averaged; of other attributes, the first value is kept. A link connects the bins of its ends, if they differ.
 //!
-//! With shared fragments an object is the sequence of its bins, and objects share vertices; without, every object has vertices
-//! of its own.
+//! With shared fragments, an object is the sequence of its bins, and objects share vertices. Otherwise, each object
+//! has its own vertices.
 
 mod aggregate;
 mod level;
@@ -25,27 +25,27 @@ use crate::write::cells::{LevelSink, json_attributes};
 use crate::write::{CrossLevel, WriteOptions, documents};
 use level::Coarsening;
 
-/// How to make coarser levels.
+/// Options for generating coarser levels.
 #[derive(Debug, Clone)]
 pub struct PyramidOptions {
-    /// The size of a bin at each new level, as a multiple of the level before.
+    /// The bin size at each new level, as a multiple of the previous level's.
     pub factors: Vec<f64>,
-    /// The bins of the finest level; those that the store declares when left out.
+    /// The bins of the finest level. By default, those that the store declares.
     pub bin_shape: Option<Vec<f64>>,
-    /// May objects share vertices?
+    /// Whether objects may share vertices.
     pub shared_fragments: bool,
     /// Links between levels.
     pub cross_level: CrossLevel,
-    /// Zstandard's level; `None` stores cells as they are.
+    /// The Zstandard level; `None` stores cells uncompressed.
     pub compression: Option<i32>,
-    /// Bytes of links and objects that may wait in memory.
+    /// The memory budget for links and objects, in bytes.
     pub memory: usize,
-    /// May the small cells of an array be put together in shards?
+    /// Whether small cells of an array may be combined in shards.
     pub shards: bool,
 }
 
 impl PyramidOptions {
-    /// Levels with these factors, shared fragments, no links between levels.
+    /// Levels with these factors, with shared fragments and without links between levels.
     #[must_use]
     pub const fn new(factors: Vec<f64>) -> Self {
         Self {
@@ -60,13 +60,13 @@ impl PyramidOptions {
     }
 }
 
-/// Adds coarser levels to a store that has one level. Each level appears whole; the root names it afterwards, so that a
-/// reader never sees a part of one.
+/// Adds coarser levels to a store with a single level. Each level is published complete, and only then listed in the
+/// root, so that a reader never sees a partial one.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for factors that do not fit the chunks, or when the store has coarser levels;
-/// [`Corrupt`](Error::Corrupt) if what is stored cannot be read.
+/// [`Invalid`](Error::Invalid) for factors that do not fit the chunks, or if the store has coarser levels;
+/// [`Corrupt`](Error::Corrupt) if the stored data cannot be read.
 pub fn build_pyramid(store: impl AsRef<Path>, options: &PyramidOptions) -> Result<()> {
     let folder = store.as_ref();
     let _lock = StoreLock::exclusive(folder, |_| false)?;
@@ -113,7 +113,7 @@ pub fn build_pyramid(store: impl AsRef<Path>, options: &PyramidOptions) -> Resul
     Ok(())
 }
 
-/// The coarser levels that the options of a new store ask for.
+/// The coarser levels requested by the options of a new store.
 pub(crate) fn generated(options: &WriteOptions) -> PyramidOptions {
     PyramidOptions {
         factors: options.factors.clone(),
@@ -126,7 +126,7 @@ pub(crate) fn generated(options: &WriteOptions) -> PyramidOptions {
     }
 }
 
-/// Adds coarser levels to a store whose finest level is settled and that is not committed.
+/// Adds coarser levels to an uncommitted store whose finest level is complete.
 pub(crate) fn add_to(sink: &mut ZarrSink, own: &PyramidOptions) -> Result<()> {
     let folder = sink.folder().to_owned();
     let opened = store::open_path(&folder)?;
@@ -158,7 +158,7 @@ pub(crate) fn add_to(sink: &mut ZarrSink, own: &PyramidOptions) -> Result<()> {
     Ok(())
 }
 
-/// A sink for the links from a level of an existing store to the next, and the path of the family in it.
+/// A sink for the links from a level of an existing store to the next, and their path in it.
 fn cross_sink(
     folder: &Path,
     fine: usize,
@@ -174,13 +174,13 @@ fn cross_sink(
     Ok(Some((ZarrSink::create(target, durable())?, path)))
 }
 
-/// What is added to a store is durable before the root names it. A level that the root does not name was left by a killed
+/// The options for adding a level. It is durable before the root lists it. An unlisted level was left by a killed
 /// writer and is replaced.
 fn durable() -> ZarrOptions {
     ZarrOptions { sync: true, replace: true, ..ZarrOptions::default() }
 }
 
-/// Where records wait that are too many for memory: beside the store.
+/// The folder beside the store for records that exceed the memory budget.
 fn temporary_folder(store: &Path) -> std::path::PathBuf {
     match store.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -207,7 +207,7 @@ fn write_document(path: &Path, document: &Map<String, Value>) -> Result<()> {
     staged.publish()
 }
 
-/// The bins of all levels, the finest first.
+/// The bins of all levels, finest first.
 fn bins(store: &ZvfStore, root: &Map<String, Value>, options: &PyramidOptions) -> Result<Vec<Vec<f64>>> {
     let levels = store.levels();
     if levels.len() != 1 {
@@ -231,7 +231,7 @@ fn bins(store: &ZvfStore, root: &Map<String, Value>, options: &PyramidOptions) -
     Ok(bins)
 }
 
-/// Names a new level in the root's document.
+/// Lists a new level in the root's document.
 fn add_level(root: &mut Map<String, Value>, number: usize, bins: &[Vec<f64>], options: &PyramidOptions) {
     let Some(attributes) = root.get_mut("attributes") else { return };
     let own = &mut attributes["zarr_vectors"];

@@ -1,7 +1,8 @@
 //! Queries of a level by box, object or group.
 //!
-//! A vertex is a row of a chunk that some fragment names. A box selects the vertices inside it, including its border; an object
-//! selects those of its fragments, in order. Each vertex occurs once. A link is selected if all its endpoints are.
+//! A vertex is a row of a chunk that is in some fragment. A box selects the vertices inside it, including its border;
+//! an object selects the vertices of its fragments, in order. Each vertex occurs once. A link is selected if all of
+//! its endpoints are.
 
 mod columns;
 mod edges;
@@ -16,7 +17,7 @@ use crate::objects;
 use edges::FoundLinks;
 use select::{BoxTest, Path, Selected};
 
-/// Answers a query at a level.
+/// Runs a query on a level.
 pub(crate) fn run(level: &Level, query: &GeometryQuery) -> Result<GeometryData> {
     let wanted = columns::wanted(level, query.attributes.as_deref())?;
     let test = match &query.region {

@@ -1,4 +1,4 @@
-//! Opened stores: a geometry and its levels, or one bare fragment index.
+//! Open stores: a geometry and its levels, or a bare fragment index.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -16,7 +16,7 @@ use crate::level::Level;
 use crate::meta::{Root, corrupt};
 use crate::verify;
 
-/// The levels of a store, opened when they are asked for.
+/// The levels of a store, opened on demand.
 #[derive(Debug)]
 pub(crate) struct Levels {
     pub(crate) zarr: Arc<ZarrStore>,
@@ -47,13 +47,13 @@ impl Levels {
         Ok(self.opened[at].get_or_init(|| level))
     }
 
-    /// The levels whose content together is that of the level with this number, finest first. A level that adds needs the next
+    /// The levels that together make up the content of this level, finest first. A level that adds needs the next
     /// coarser one.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) if that is missing in a store that declares such levels. In others, a level that has nothing to
-    /// add to is complete.
+    /// [`Corrupt`](Error::Corrupt) if that level is missing and the store declares additive levels. Without the
+    /// declaration, a level with nothing to add to is complete.
     pub(crate) fn chain(&self, number: usize) -> Result<Vec<&Level>> {
         let mut chain = vec![self.level(number)?];
         let mut next = number;
@@ -62,7 +62,7 @@ impl Levels {
             if self.root.levels.iter().any(|name| name.parse() == Ok(next)) {
                 chain.push(self.level(next)?);
             } else if self.root.requires_additive {
-                let problem = format!("level {} adds to level {next}, which is not there", next - 1);
+                let problem = format!("level {} adds to level {next}, which does not exist", next - 1);
                 return Err(corrupt(self.zarr.directory().name(), "zarr.json", problem));
             } else {
                 break;
@@ -78,7 +78,7 @@ pub struct ZvfStore {
     levels: Arc<Levels>,
 }
 
-/// Is there a Zarr Vectors store in this directory: a root document with the attribute `zarr_vectors`?
+/// Returns true if this directory is a Zarr Vectors store: its root document has the attribute `zarr_vectors`.
 ///
 /// # Errors
 ///
@@ -94,8 +94,8 @@ pub fn probe(directory: &dyn Storage) -> Result<bool> {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](Error::Corrupt) if its root is damaged, [`Unsupported`](Error::Unsupported) if it requires
-/// what we do not know.
+/// [`Corrupt`](Error::Corrupt) if its root is damaged, [`Unsupported`](Error::Unsupported) if it requires an unknown
+/// capability.
 pub fn open(directory: Arc<dyn Storage>) -> Result<ZvfStore> {
     let zarr = Arc::new(hyperslab_zarr::open(directory)?);
     let root = Arc::new(Root::read(&zarr)?);
@@ -103,11 +103,11 @@ pub fn open(directory: Arc<dyn Storage>) -> Result<ZvfStore> {
     Ok(ZvfStore { levels: Arc::new(Levels { zarr, root, opened }) })
 }
 
-/// Opens the store in this folder.
+/// Opens the store at this path.
 ///
 /// # Errors
 ///
-/// As [`open`].
+/// Like [`open`].
 pub fn open_path(path: impl AsRef<Path>) -> Result<ZvfStore> {
     open(Arc::new(LocalStorage::new(path.as_ref())))
 }
@@ -121,7 +121,7 @@ impl ZvfStore {
     ///
     /// # Errors
     ///
-    /// As [`Store::node`].
+    /// Like [`Store::node`].
     pub fn geometry(&self) -> Result<ZvfGeometry> {
         ZvfGeometry::new(&self.levels, None)
     }
@@ -160,7 +160,7 @@ impl Store for ZvfStore {
             let number = name.parse().map_err(|_| Error::invalid(format!("a level {name:?}")))?;
             return Ok(Node::Geometry(Arc::new(ZvfGeometry::new(&self.levels, Some(number))?)));
         }
-        // The arrays underneath, for those who name them.
+        // The underlying Zarr nodes can also be accessed.
         self.levels.zarr.node(&path)
     }
 
@@ -174,7 +174,7 @@ impl Store for ZvfStore {
     }
 }
 
-/// Do these first bytes start a fragment index?
+/// Returns true if these bytes start a fragment index.
 #[must_use]
 pub fn probe_fragment_index(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
@@ -236,7 +236,7 @@ impl Store for FragmentStore {
     }
 
     fn verify(&self, _: Depth, report: &mut Report) -> Result<()> {
-        // Opening has checked everything that can be checked without the chunk.
+        // Opening already checks everything that can be checked without the chunk.
         report.passed("fragment_index", counted(self.index.len() as u64, "fragment"));
         Ok(())
     }

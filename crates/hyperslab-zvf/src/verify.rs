@@ -13,7 +13,7 @@ use crate::meta::corrupt;
 use crate::store::Levels;
 
 /// The maximum number of findings of one kind listed per level; the rest are counted.
-const LISTED: usize = 16;
+const MAX_LISTED: usize = 16;
 
 pub(crate) fn store(levels: &Levels, _: Depth, report: &mut Report) {
     if levels.root.levels.is_empty() {
@@ -47,7 +47,7 @@ impl<'a> Failures<'a> {
 
     fn add(&mut self, error: &Error) {
         self.count += 1;
-        if self.count <= LISTED {
+        if self.count <= MAX_LISTED {
             self.report.failure(self.check, error);
             self.report.at_node(self.node);
         }
@@ -55,21 +55,21 @@ impl<'a> Failures<'a> {
 
     fn warn(&mut self, problem: impl Into<String>) {
         self.warnings += 1;
-        if self.warnings <= LISTED {
+        if self.warnings <= MAX_LISTED {
             self.report.warning(self.check, problem);
             self.report.at_node(self.node);
         }
     }
 
     fn end(self, passed: String) {
-        if self.warnings > LISTED {
-            self.report.warning(self.check, format!("{} more", self.warnings - LISTED));
+        if self.warnings > MAX_LISTED {
+            self.report.warning(self.check, format!("{} more", self.warnings - MAX_LISTED));
             self.report.at_node(self.node);
         }
         if self.count == 0 {
             self.report.passed(self.check, passed);
-        } else if self.count > LISTED {
-            self.report.error(self.check, format!("{} more", self.count - LISTED));
+        } else if self.count > MAX_LISTED {
+            self.report.error(self.check, format!("{} more", self.count - MAX_LISTED));
         } else {
             return;
         }
@@ -121,7 +121,7 @@ fn check_level(levels: &Levels, level: &Level, report: &mut Report) {
     failures.end(format!("{count} links"));
 }
 
-/// Other readers find a level's chunks only by this list.
+/// Other readers find a level's chunks only through this list.
 fn check_listing(level: &Level, failures: &mut Failures<'_>) -> Result<()> {
     let wrong = |problem: String| corrupt(level.vertices.name(), "zarr.json", problem);
     let Some(mut listed) = level.vertices.listed()? else {
@@ -137,19 +137,20 @@ fn check_listing(level: &Level, failures: &mut Failures<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A level that adds to the next coarser one: that is there, the store tells readers, and no object is stored at both.
+/// Checks a level that adds to the next coarser one: that level must exist, the store must declare it, and no object
+/// may be stored at both.
 fn check_additive(levels: &Levels, level: &Level, failures: &mut Failures<'_>) -> Result<()> {
     let store = levels.zarr.directory().name();
     let wrong = |problem: String| corrupt(store, "zarr.json", problem);
     if !levels.root.requires_additive {
         let problem =
-            "required_capabilities lack \"additive_levels\": other readers take the level for complete";
+            "required_capabilities lack \"additive_levels\": other readers treat the level as complete";
         failures.add(&wrong(problem.to_owned()));
     }
     let number: usize = level.path[1..].parse().unwrap_or(0);
     let chain = levels.chain(number)?;
     let [_, coarser, ..] = chain.as_slice() else {
-        failures.add(&wrong(format!("level {number} adds to level {}, which is not there", number + 1)));
+        failures.add(&wrong(format!("level {number} adds to level {}, which does not exist", number + 1)));
         return Ok(());
     };
     let (Some(own), Some(other)) = (level.objects()?, coarser.objects()?) else { return Ok(()) };

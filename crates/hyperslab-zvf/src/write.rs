@@ -1,12 +1,12 @@
 //! New stores, complete or not at all: vertices are sorted into chunks in bounded memory, chunks are written on all cores.
 //!
-//! | step | in |
+//! | step | module |
 //! |---|---|
-//! | vertices come in batches, and wait by chunk | `writer`, `chunks`, `buckets` |
-//! | each chunk: order of rows, fragments, cells | `arrange`, `finish` |
-//! | objects: the fragments of all chunks, by object | `objects` |
-//! | links: from vertices to rows, then to arrays | `links`, `segments` |
-//! | a store that exists: read, and written anew with more | `append` |
+//! | collects batches of vertices by chunk | `writer`, `chunks`, `buckets` |
+//! | writes each chunk: row order, fragments, cells | `arrange`, `finish` |
+//! | writes objects: the fragments of all chunks, by object | `objects` |
+//! | writes links: resolves vertices to rows, then builds arrays | `links`, `segments` |
+//! | extends an existing store: reads it and writes it again with the additions | `append` |
 
 pub(crate) mod append;
 pub(crate) mod arrange;
@@ -54,7 +54,7 @@ impl Kind {
         Self::Mesh,
     ];
 
-    /// The format's name for it, such as `point_cloud`.
+    /// The format's name for the kind, such as `point_cloud`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -78,7 +78,7 @@ impl Kind {
         matches!(self, Self::Line | Self::Polyline | Self::Streamline)
     }
 
-    /// Returns true if links are stored, other than those where lines cross into another chunk.
+    /// Returns true if all links are stored, not only those where lines cross into another chunk.
     pub(crate) const fn stores_links(self) -> bool {
         matches!(self, Self::Graph | Self::Skeleton | Self::Mesh)
     }

@@ -1,4 +1,4 @@
-//! Stores that get more vertices, objects and links.
+//! Adding vertices, objects and links to existing stores.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,19 +7,19 @@ use hyperslab_core::{DType, Depth, Elements, Geometry, GeometryData, GeometryQue
 use hyperslab_zvf::{CrossLevel, Kind, PyramidOptions, WriteOptions, ZvfWriter, build_pyramid};
 use serde_json::{Value, json};
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn floats(numbers: impl IntoIterator<Item = f32>, shape: &[u64]) -> Values {
     let bytes: Vec<u8> = numbers.into_iter().flat_map(f32::to_ne_bytes).collect();
     Values::new(DType::Float32, shape, Elements::fixed(bytes)).unwrap()
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn integers(numbers: impl IntoIterator<Item = i64>, shape: &[u64]) -> Values {
     let bytes: Vec<u8> = numbers.into_iter().flat_map(i64::to_ne_bytes).collect();
     Values::new(DType::Int64, shape, Elements::fixed(bytes)).unwrap()
 }
 
-/// Objects of five vertices from number `first` on, spread over chunks by a multiplicative sequence.
+/// Objects of five vertices, starting at number `first`, spread over chunks by a multiplicative sequence.
 fn part(kind: Kind, first: u64, count: u64) -> GeometryData {
     let at = |number: u64, prime: u64| (number * prime % 199) as f32 - 60.0;
     let positions = (first..first + count).flat_map(|number| [at(number, 73), at(number, 31)]);
@@ -47,12 +47,12 @@ fn part(kind: Kind, first: u64, count: u64) -> GeometryData {
     data
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn ask(path: &Path, query: &GeometryQuery) -> GeometryData {
     hyperslab_zvf::open_path(path).unwrap().geometry().unwrap().query(query).unwrap()
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn verified(path: &Path) {
     let mut report = Report::default();
     hyperslab_zvf::open_path(path).unwrap().verify(Depth::Deep, &mut report).unwrap();
@@ -60,8 +60,8 @@ fn verified(path: &Path) {
     assert!(complaints.is_empty(), "{}: {complaints:?}", path.display());
 }
 
-/// Positions, links with weights and objects by the numbers of vertices, whatever their order.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+/// Positions, weighted links and objects by the numbers of vertices, independent of their order.
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn meaning(data: &GeometryData, sorted_ends: bool) -> Value {
     let n = data.attributes[0].1.as_slice::<i64>().unwrap();
     let positions = data.vertices.to_json();
@@ -90,9 +90,9 @@ fn meaning(data: &GeometryData, sorted_ends: bool) -> Value {
     json!([vertices, links, objects])
 }
 
-/// As if both parts had been written at once, for every kind.
+/// For every kind, the result equals writing both parts at once.
 #[test]
-fn what_is_added_is_as_if_written_at_once() {
+fn additions_equal_writing_at_once() {
     let folder = tempfile::tempdir().unwrap();
     for kind in Kind::ALL {
         let target = folder.path().join(kind.name());
@@ -142,9 +142,9 @@ fn what_is_added_is_as_if_written_at_once() {
     }
 }
 
-/// Vertices in batches, to points in bins, to points with objects, and to one object.
+/// Adds batches of vertices to binned points, to points with objects, and to a single object.
 #[test]
-fn vertices_come_in_batches() {
+fn vertices_are_added_in_batches() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("bins");
     let mut options = WriteOptions::new(vec![50.0; 2]);
@@ -173,7 +173,7 @@ fn vertices_come_in_batches() {
     )
     .unwrap();
     let mut writer = ZvfWriter::append(&target, 1 << 20).unwrap();
-    // Of an object that is there, of a new one, and of none.
+    // An existing object, a new one, and none.
     let owners: Vec<Option<i64>> = (0..40).map(|row| [Some(3), Some(99), None][row % 3]).collect();
     writer.vertices(&second.vertices, &second.attributes, &owners).unwrap();
     writer.commit().unwrap();
@@ -181,7 +181,7 @@ fn vertices_come_in_batches() {
     for (id, count, value) in [(3, 5 + 14, json!([3.0])), (99, 13, Value::Null), (4, 5, json!([4.0]))] {
         let found = ask(&target, &GeometryQuery { objects: vec![id], ..Default::default() });
         assert_eq!(found.objects[0].1.len(), count);
-        // The new object has no value of the attribute.
+        // The new object has no value for the attribute.
         if value.is_array() {
             assert_eq!(found.object_attributes[0].1.to_json(), value);
         } else {
@@ -190,9 +190,9 @@ fn vertices_come_in_batches() {
     }
 }
 
-/// Coarser levels are as if generated from everything.
+/// Coarser levels equal those generated from all data.
 #[test]
-fn coarser_levels_are_generated_again() {
+fn coarser_levels_are_regenerated() {
     let folder = tempfile::tempdir().unwrap();
     let (target, whole) = (folder.path().join("added"), folder.path().join("whole"));
     let options = WriteOptions::new(vec![50.0; 2]);
@@ -222,7 +222,7 @@ fn coarser_levels_are_generated_again() {
     };
     let (own, other) = (root(&target), root(&whole));
     assert_eq!(own["attributes"]["multiscales"], other["attributes"]["multiscales"]);
-    // Levels of another method cannot be.
+    // Levels generated by another method cannot be regenerated.
     let level = target.join("1/zarr.json");
     let text = std::fs::read_to_string(&level).unwrap();
     std::fs::write(&level, text.replace("per_object", "manual")).unwrap();
@@ -230,9 +230,9 @@ fn coarser_levels_are_generated_again() {
     assert!(refused.is_unsupported() && refused.to_string().contains("level 1"), "{refused}");
 }
 
-/// What a store says of itself beyond what the writer knows is kept; what would be lost is refused.
+/// Unknown metadata is preserved. Content that would be lost is rejected.
 #[test]
-fn nothing_is_lost() {
+fn metadata_is_preserved_or_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("store");
     hyperslab_zvf::write(
@@ -257,7 +257,7 @@ fn nothing_is_lost() {
     edit("0/zarr.json", &|own| own["zarr_vectors_level"]["note"] = json!("kept"));
     let mut writer = ZvfWriter::append(&target, 1 << 20).unwrap();
     let again = writer.add(&part(Kind::Polyline, 0, 10), &[]).unwrap_err();
-    assert!(again.to_string().contains("is there already"), "{again}");
+    assert!(again.to_string().contains("already exists"), "{again}");
     drop(writer);
     let mut writer = ZvfWriter::append(&target, 1 << 20).unwrap();
     writer.add(&part(Kind::Polyline, 60, 10), &[]).unwrap();
@@ -275,7 +275,7 @@ fn nothing_is_lost() {
         (&level["zarr_vectors_level"]["note"], &level["zarr_vectors_level"]["vertex_count"]),
         (&json!("kept"), &json!(70))
     );
-    // Attributes that differ from those that are there.
+    // Attributes that differ from the existing ones.
     let mut writer = ZvfWriter::append(&target, 1 << 20).unwrap();
     let mut other = part(Kind::Polyline, 70, 10);
     other.attributes[0].0 = "m".to_owned();

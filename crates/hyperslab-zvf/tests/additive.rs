@@ -1,4 +1,4 @@
-//! Levels that add to the next coarser one: their content is that of both.
+//! Levels that add to the next coarser one: their content includes both levels.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use hyperslab_core::{DType, Depth, Elements, Geometry, GeometryData, GeometryQue
 use hyperslab_zvf::{Kind, WriteOptions};
 use serde_json::{Value, json};
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn values(dtype: DType, numbers: &[f64], shape: &[u64]) -> Values {
     let bytes: Vec<u8> = match dtype {
         DType::Float32 => numbers.iter().flat_map(|number| (*number as f32).to_ne_bytes()).collect(),
@@ -16,7 +16,7 @@ fn values(dtype: DType, numbers: &[f64], shape: &[u64]) -> Values {
     Values::new(dtype, shape, Elements::fixed(bytes)).unwrap()
 }
 
-/// Lines of three vertices with these ids. A vertex's number is ten times the id and its place.
+/// Lines of three vertices with these ids. A vertex's number is ten times the id plus its position.
 fn lines(ids: &[i64], dtype: DType) -> GeometryData {
     let numbers: Vec<f64> = ids.iter().flat_map(|id| (0..3).map(move |at| (10 * id + at) as f64)).collect();
     let count = numbers.len() as u64;
@@ -30,21 +30,21 @@ fn lines(ids: &[i64], dtype: DType) -> GeometryData {
     data
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn edit(path: &Path, change: impl FnOnce(&mut Value)) {
     let mut document: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     change(&mut document["attributes"]);
     std::fs::write(path, serde_json::to_vec(&document).unwrap()).unwrap();
 }
 
-/// A store whose level 0 holds the lines 2, 3 and 5 and adds to level 1, which holds the lines 0 and 4.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+/// A store whose level 0 contains the lines 2, 3 and 5 and adds to level 1, which contains the lines 0 and 4.
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn additive(folder: &Path, coarse: DType) -> std::path::PathBuf {
     let (store, other) = (folder.join("store"), folder.join("other"));
     let mut options = WriteOptions::new(vec![25.0; 2]);
     options.groups = vec![vec![0, 5, 2]];
     let mut fine = lines(&[2, 3, 5], DType::Float32);
-    // The group names an object of the coarser level: it has a row here, and no vertices.
+    // The group names an object of the coarser level. It has a row here, but no vertices.
     fine.objects.push((0, Vec::new()));
     fine.object_attributes[0].1 = values(DType::Float32, &[0.2, 0.3, 0.5, f64::NAN], &[4]);
     hyperslab_zvf::write(&store, Kind::Polyline, &fine, &options).unwrap();
@@ -64,13 +64,13 @@ fn additive(folder: &Path, coarse: DType) -> std::path::PathBuf {
     store
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn ask(store: &Path, query: &GeometryQuery) -> GeometryData {
     hyperslab_zvf::open_path(store).unwrap().geometry().unwrap().query(query).unwrap()
 }
 
-/// The numbers of the vertices of each object, of the ends of links, and the objects' attributes.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+/// The vertex numbers of each object and of the ends of links, and the objects' attributes.
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn meaning(data: &GeometryData) -> Value {
     let n = data.attributes[0].1.as_slice::<i64>().unwrap();
     let positions = data.vertices.to_json();
@@ -89,7 +89,7 @@ fn meaning(data: &GeometryData) -> Value {
     json!([objects, links, data.object_attributes[0].1.to_json()])
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn complaints(store: &Path) -> Vec<String> {
     let mut report = Report::default();
     hyperslab_zvf::open_path(store).unwrap().verify(Depth::Deep, &mut report).unwrap();
@@ -124,7 +124,7 @@ fn a_level_that_adds_includes_the_coarser_one() {
     let levels = geometry.levels().unwrap();
     assert_eq!((levels[0].vertices, levels[0].links), (15, 10));
     assert_eq!((levels[1].vertices, levels[1].links, levels[1].objects), (6, 4, 2));
-    // Objects of both levels, in the order of the request; a group of both; a box over both.
+    // Objects of both levels in the requested order, a group of both, and a box over both.
     let some = ask(&store, &GeometryQuery { objects: vec![4, 2], ..Default::default() });
     assert_eq!(rounded(meaning(&some)), json!([[line(4), line(2)], edges(&[2, 4]), [0.4, 0.2]]));
     let group = ask(&store, &GeometryQuery { groups: vec![0], ..Default::default() });
@@ -149,10 +149,10 @@ fn levels_of_different_types_are_joined_as_64_bit_floats() {
 }
 
 #[test]
-fn what_contradicts_an_addition_is_reported() {
+fn contradictions_to_additive_levels_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let store = additive(folder.path(), DType::Float32);
-    // Not declared: read all the same, and reported.
+    // Not declared: still read, but reported.
     edit(&store.join("zarr.json"), |root| {
         root["zarr_vectors"].as_object_mut().unwrap().remove("required_capabilities");
     });
@@ -163,13 +163,13 @@ fn what_contradicts_an_addition_is_reported() {
     edit(&store.join("1/zarr.json"), |own| own["zarr_vectors_level"]["refinement"] = json!("add"));
     assert_eq!(ask(&store, &GeometryQuery::default()).vertices.shape[0], 15);
     let found = complaints(&store);
-    assert!(found.iter().any(|problem| problem.contains("level 2, which is not there")), "{found:?}");
+    assert!(found.iter().any(|problem| problem.contains("level 2, which does not exist")), "{found:?}");
     edit(&store.join("zarr.json"), |root| {
         root["zarr_vectors"]["required_capabilities"] = json!(["additive_levels"]);
     });
     let geometry = hyperslab_zvf::open_path(&store).unwrap().geometry().unwrap();
     assert!(geometry.query(&GeometryQuery::default()).unwrap_err().is_corrupt());
-    // Nothing may be added to such a store.
+    // Such a store cannot be extended.
     let Err(refused) = hyperslab_zvf::ZvfWriter::append(&store, 1 << 20) else { panic!("added to") };
     assert!(refused.is_unsupported() && refused.to_string().contains("next coarser"), "{refused}");
 }

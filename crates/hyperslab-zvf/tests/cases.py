@@ -1,6 +1,6 @@
-"""Stores that zarr-vectors writes, with queries and their true answers, for the tests in Rust.
+"""Stores that zarr-vectors writes, with queries and their expected results, for the tests in Rust.
 
-Every vertex has an attribute `n`, its number in the input. Answers are made from the input itself by brute force, never by the library's
+Every vertex has an attribute `n`, its number in the input. Results are computed from the input by brute force, never by the library's
 own queries: {store, level, box, objects, groups, vertices: [n …], links: [[n, …] …], paths: {id: [n …]}}.
 """
 
@@ -67,7 +67,8 @@ def paths(cases, rng, count, more, d):
 
 
 def write_graph_of(dtype, *arguments, **options):
-    """As `write_graph`, with the rows of links in another type: the functions below it take one, it does not."""
+    """Like `write_graph`, but stores the rows of links in another type. The functions that it calls accept a type; it does
+    not."""
     import zarr_vectors.core.arrays as arrays
     import zarr_vectors.types.graphs as graphs
 
@@ -109,7 +110,7 @@ def linked(cases, rng, n, more, d):
 
 
 def pyramids(cases, rng, n):
-    """Coarse levels: the positions that the library reads from the whole level, and boxes over them by brute force."""
+    """Coarse levels: the positions that the library reads from the whole level, and brute-force boxes over them."""
     positions = rng.uniform(0, 100, (n, 3)).astype("f4")
     for name, ids in (("pyramid", None), ("pyramid_ids", np.arange(n) % 9)):
         write_points(cases.path(name), positions, object_ids=ids, chunk_shape=(25.0, 25.0, 25.0), bin_shape=(12.5, 12.5, 12.5))

@@ -1,4 +1,4 @@
-//! Stores that zarr-vectors wrote, kept in the repository: asked, and damaged in every way that comes to mind.
+//! Stores written by zarr-vectors, stored in the repository. Queries them intact and damaged.
 
 mod support;
 
@@ -14,7 +14,7 @@ fn stores() -> PathBuf {
 }
 
 #[test]
-fn golden_stores_are_answered_by_the_truth() {
+fn golden_stores_match_brute_force() {
     let folder = stores();
     let cases = support::cases(&folder);
     assert!(cases.len() > 50, "{}", cases.len());
@@ -23,9 +23,9 @@ fn golden_stores_are_answered_by_the_truth() {
     }
 }
 
-/// The layouts of 0.6 and 0.7, as zarr-vectors wrote them then.
+/// The layouts of 0.6 and 0.7, written by the zarr-vectors of that time.
 #[test]
-fn older_layouts_are_answered_by_the_truth() {
+fn older_layouts_match_brute_force() {
     for (version, least) in [("0.6.0", 20), ("0.7.0", 40)] {
         let folder = stores().with_file_name("older").join(version);
         let cases = support::cases(&folder);
@@ -55,9 +55,9 @@ fn older_layouts_are_answered_by_the_truth() {
     }
 }
 
-/// That version stored the attributes of links within a chunk only.
+/// That version stored link attributes only for links within a chunk.
 #[test]
-fn older_links_have_the_attributes_that_were_stored() {
+fn older_links_have_their_stored_attributes() {
     let store = hyperslab_zvf::open_path(stores().with_file_name("older").join("0.7.0/graph")).unwrap();
     let data = store.geometry().unwrap().query(&GeometryQuery::default()).unwrap();
     let (name, weights) = &data.link_attributes[0];
@@ -66,7 +66,7 @@ fn older_links_have_the_attributes_that_were_stored() {
     assert!(present > 0 && present < weights.len(), "{present} of {}", weights.len());
 }
 
-/// Links of other types than 64-bit integers, and of types that are no integers.
+/// Links with other integer types than 64 bits, and with types that are not integers.
 #[test]
 fn links_of_any_integer_type_are_read() {
     let mut files = BTreeMap::new();
@@ -110,7 +110,7 @@ fn a_store_is_a_geometry_with_levels() {
     for query in wrong {
         assert!(matches!(geometry.query(&query), Err(hyperslab_core::Error::Invalid(_))), "{query:?}");
     }
-    // Turned round, undefined, or beyond all numbers.
+    // Reversed, undefined and infinite boxes.
     for (low, high, count) in [(50.0, 10.0, 0), (f64::NAN, 1.0, 0), (f64::NEG_INFINITY, f64::INFINITY, 60)] {
         let query = GeometryQuery { region: Some([vec![low; 2], vec![high; 2]]), ..Default::default() };
         assert_eq!(geometry.query(&query).unwrap().vertices.shape[0], count);
@@ -118,7 +118,7 @@ fn a_store_is_a_geometry_with_levels() {
 }
 
 #[test]
-fn what_we_cannot_read_is_refused_by_name() {
+fn unsupported_stores_are_rejected_by_name() {
     let mut files = BTreeMap::new();
     load(&stores().join("points"), "", &mut files);
     let edit = |name: &str, from: &str, to: &str| {
@@ -146,7 +146,7 @@ fn what_we_cannot_read_is_refused_by_name() {
         edit("0/zarr.json", "\"object_sparsity\"", "\"refinement\": \"multiply\", \"object_sparsity\"")
             .unwrap_err();
     assert!(error.is_unsupported() && error.to_string().contains("multiply"), "{error}");
-    // The layout before 0.6: offsets where the fragments are.
+    // The layout before 0.6: offsets in place of fragments.
     let mut old = files;
     let group = br#"{"zarr_format": 3, "node_type": "group", "attributes": {}}"#;
     for name in ["0/vertices/zarr.json", "0/vertex_group_offsets/zarr.json"] {
@@ -157,7 +157,7 @@ fn what_we_cannot_read_is_refused_by_name() {
     assert!(error.is_unsupported() && error.to_string().contains("before 0.6"), "{error}");
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn load(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
@@ -170,7 +170,7 @@ fn load(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
     }
 }
 
-/// Opens, asks everything and verifies; whatever it says, it must not panic, hang or take much memory.
+/// Opens, queries and verifies. Errors are fine, but it must not panic, hang or use much memory.
 fn drive(files: &BTreeMap<String, Vec<u8>>) {
     let directory = MemoryStorage::new("m", files.clone());
     let Ok(store) = hyperslab_zvf::open(Arc::new(directory)) else { return };
@@ -192,7 +192,7 @@ fn drive(files: &BTreeMap<String, Vec<u8>>) {
 }
 
 #[test]
-fn damaged_stores_fail_well() {
+fn damaged_stores_fail_cleanly() {
     // A fixed sequence of pseudo-random numbers: every run damages the same bytes.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = move |below: usize| {

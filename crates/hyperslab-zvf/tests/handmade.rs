@@ -1,5 +1,5 @@
-//! A store made by hand, with everything that the usual writers leave out: lists of rows, rows in two fragments and in none,
-//! manifests in all modes, links of every family policy, negative chunks.
+//! A handmade store with everything that common writers do not produce: lists of rows, rows in two fragments and in
+//! none, manifests of all modes, links of every family policy, negative chunks.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn attributes(object: Value) -> Attributes {
 }
 
 /// A chunk-grid array with cells at chunks -1 and 0 of one axis.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn cells(sink: &mut dyn Sink, path: &str, own: Value, cells: [Option<Vec<u8>>; 2]) {
     let names: Vec<&str> = ["-1", "0"]
         .into_iter()
@@ -51,7 +51,7 @@ fn floats(floats: &[f32]) -> Vec<u8> {
 }
 
 /// One axis, chunks of 10: rows at -9, -8, -7 in chunk -1 and at 1, 2, 3, 4 in chunk 0.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn make(target: &Path, kind: &str, directed: bool, policy: &str, bad_manifest: bool) {
     let mut sink: Box<dyn Sink> = Box::new(ZarrSink::create(target, Default::default()).unwrap());
     let root = json!({
@@ -69,7 +69,7 @@ fn make(target: &Path, kind: &str, directed: bool, policy: &str, bad_manifest: b
     .unwrap();
     let vertices = [Some(floats(&[-9.0, -8.0, -7.0])), Some(floats(&[1.0, 2.0, 3.0, 4.0]))];
     cells(&mut *sink, "/0/vertices", json!({"zv_array": "vertices", "dtype": "float32"}), vertices);
-    // Chunk -1: a list that turns rows round, and a range that shares one. Chunk 0: row 3 is in no fragment.
+    // Chunk -1: a list in reverse order, and a range that shares a row. Chunk 0: row 3 is in no fragment.
     let low =
         encode_fragments(&[Fragment::Rows(vec![2, 0]), Fragment::Range { start: 0, count: 2 }], 3).unwrap();
     let high = encode_fragments(
@@ -87,7 +87,7 @@ fn make(target: &Path, kind: &str, directed: bool, policy: &str, bad_manifest: b
         json!({"encoding": "fragment_index_v1"}),
         [Some(low), Some(high)],
     );
-    // Object 5: a single fragment and a run. Object -3: a list, the same fragment twice. Object 9 is absent.
+    // Object 5: a single fragment and a run. Object -3: a list with the same fragment twice. Object 9 is absent.
     let block = |chunk: i64, mode: u8, rest: &[u8]| [words(&[chunk]), vec![mode], rest.to_vec()].concat();
     let run_end = if bad_manifest { 4 } else { 3 };
     let five = [2_u32.to_le_bytes().to_vec(), block(-1, 0, &words(&[0])), block(0, 1, &words(&[0, run_end]))]
@@ -106,7 +106,7 @@ fn make(target: &Path, kind: &str, directed: bool, policy: &str, bad_manifest: b
     let array =
         sink.array("/0/object_index/object_ids", &ArraySpec::new(DType::Int64, Grid::single(&[3]))).unwrap();
     array.write(&first, array.encode(&first, &Elements::fixed(words(&[-3, 5, 9]))).unwrap()).unwrap();
-    // One link inside chunk 0 (rows 2 to 0), one from chunk 0 (row 1) back to chunk -1 (row 2).
+    // One link inside chunk 0 (from row 2 to row 0), one from chunk 0 (row 1) back to chunk -1 (row 2).
     let family = json!({"zv_array": "links_family", "link_width": 2, "directed": directed, "store": policy, "sid_ndim": 1, "num_links": 2});
     sink.group("/0/links", &Attributes::new()).unwrap();
     sink.group("/0/links/0", &attributes(family)).unwrap();
@@ -161,7 +161,7 @@ fn lists_shared_rows_and_all_manifest_modes_are_read() {
         let store = hyperslab_zvf::open_path(&target).unwrap();
         let geometry = store.geometry().unwrap();
         let all = geometry.query(&GeometryQuery::default()).unwrap();
-        // In the order of the fragments, each row once; row 3 of chunk 0 is in none.
+        // In fragment order, each row once. Row 3 of chunk 0 is in no fragment.
         assert_eq!(all.vertices.to_json(), json!([[-7.0], [-9.0], [-8.0], [1.0], [3.0], [2.0]]));
         let mut links: Vec<Vec<u64>> = serde_json::from_value(all.links.unwrap().to_json()).unwrap();
         links.sort();
@@ -191,7 +191,7 @@ fn lines_are_joined_where_the_object_joins_them() {
         geometry.query(&query).unwrap().links.unwrap().to_json(),
         json!([[0, 1], [1, 2], [2, 3], [3, 4]])
     );
-    // Without what lies below zero and above 2.5, the line comes apart: 1, then 2 with 3 missing between them.
+    // Restricted to 0 to 2.5, the line is interrupted: 1, then 2 with 3 missing between them.
     let region = Some([vec![0.0], vec![2.5]]);
     let part = geometry
         .query(&GeometryQuery { objects: vec![5], region: region.clone(), ..Default::default() })
@@ -202,7 +202,7 @@ fn lines_are_joined_where_the_object_joins_them() {
 }
 
 #[test]
-fn a_manifest_that_names_too_much_is_refused_and_reported() {
+fn a_manifest_out_of_range_is_rejected_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("bad");
     make(&target, "graph", false, "canonical", true);
@@ -210,7 +210,7 @@ fn a_manifest_that_names_too_much_is_refused_and_reported() {
     let geometry = store.geometry().unwrap();
     let error = geometry.query(&GeometryQuery { objects: vec![5], ..Default::default() }).unwrap_err();
     assert!(error.is_corrupt() && error.to_string().contains("object 5 names fragment 3 of 3"), "{error}");
-    // The other object is not the worse for it.
+    // The other object is not affected.
     geometry.query(&GeometryQuery { objects: vec![-3], ..Default::default() }).unwrap();
     let mut report = Report::default();
     store.verify(Depth::Deep, &mut report).unwrap();

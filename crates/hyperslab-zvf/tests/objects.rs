@@ -1,4 +1,4 @@
-//! Objects by id in any order: what one query gives does not depend on what was asked before.
+//! Objects requested by id in any order: the result of a query does not depend on earlier queries.
 
 use hyperslab_core::{DType, Elements, Geometry, GeometryQuery, Values};
 use hyperslab_zvf::{GeometrySpec, Kind, WriteOptions, ZvfWriter};
@@ -7,10 +7,10 @@ const POINTS: usize = 300_000;
 const OBJECTS: usize = 1500;
 
 #[test]
-fn scattered_objects_are_found_in_any_order() {
+fn scattered_objects_in_any_order() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("points.zv");
-    // Neighbours belong to different objects, so that manifests are long: a fragment a point.
+    // Consecutive points belong to different objects, so manifests are long: one fragment per point.
     let place = |point: usize| [(point * 37 % 1009) as f32, (point * 101 % 997) as f32, (point % 991) as f32];
     let ids: Vec<Option<i64>> = (0..POINTS).map(|point| Some((point * 7919 % OBJECTS) as i64)).collect();
     let bytes: Vec<u8> = (0..POINTS).flat_map(place).flat_map(f32::to_ne_bytes).collect();
@@ -60,7 +60,7 @@ fn scattered_objects_are_found_in_any_order() {
         );
     }
 
-    // Half of the index is not all of it: an error, whichever object is asked for, and however often.
+    // Only half of the index is intact: an error for objects in the other half, in any order and every time.
     let object = target.join("0/object_index/manifests/c/0");
     let bytes = std::fs::read(&object).unwrap();
     std::fs::write(&object, &bytes[..bytes.len() / 2]).unwrap();

@@ -1,4 +1,4 @@
-//! Against the live library: what zarr-vectors writes we read, and answer by the truth.
+//! Interoperability with the real library: reads what zarr-vectors writes and compares with brute-force results.
 
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
@@ -24,7 +24,7 @@ fn python(script: &str, arguments: &[&Path]) {
 }
 
 #[test]
-fn what_zarr_vectors_writes_is_answered_by_the_truth() {
+fn stores_of_zarr_vectors_match_brute_force() {
     let folder = tempfile::tempdir().unwrap();
     python("cases.py", &[folder.path()]);
     let cases = support::cases(folder.path());
@@ -48,16 +48,17 @@ fn what_zarr_vectors_writes_is_answered_by_the_truth() {
     }
 }
 
-/// Every store of the first test, read whole and written anew in several ways: answered by the same truth, by us and by the library.
+/// Reads every store of the first test and writes it in several ways. This crate and the library must return the same
+/// brute-force results.
 #[test]
-fn what_we_write_is_answered_by_the_truth_and_valid_to_zarr_vectors() {
+fn new_stores_match_brute_force_and_validate_in_zarr_vectors() {
     let folder = tempfile::tempdir().unwrap();
     python("cases.py", &[folder.path()]);
     let cases = support::cases(folder.path());
     let mut written = Vec::new();
     let mut stores: Vec<&str> = cases.iter().filter_map(|case| case["store"].as_str()).collect();
     stores.dedup();
-    // Links of another type are the same once they are read.
+    // Links of another integer type are the same after reading.
     let skipped =
         |store: &str| ["pyramid", "graph_int", "graph_uint"].iter().any(|own| store.starts_with(own));
     for (number, store) in stores.into_iter().filter(|store| !skipped(store)).enumerate() {
@@ -65,7 +66,7 @@ fn what_we_write_is_answered_by_the_truth_and_valid_to_zarr_vectors() {
         let kind = Kind::from_name(&geometry.schema().kinds[0]).unwrap();
         let data = geometry.query(&GeometryQuery::default()).unwrap();
         let rank = geometry.schema().axes.len();
-        // Two of three ways for each: the library takes seconds to validate one store.
+        // Two of three variants each, because the library takes seconds to validate a store.
         for variant in [number % 2, 2] {
             let mut options = WriteOptions::new(vec![[50.0, 30.0, 40.0][variant]; rank]);
             options.compression = if variant == 1 { None } else { Some(0) };
@@ -105,7 +106,7 @@ fn what_we_write_is_answered_by_the_truth_and_valid_to_zarr_vectors() {
     python("peers/check.py", &[folder.path()]);
 }
 
-/// Stores whose second half was added to the first, of the kinds without links between the halves.
+/// Stores whose second half was added to the first, for kinds without links between the halves.
 fn added(folder: &Path, cases: &[serde_json::Value]) -> Vec<serde_json::Value> {
     let mut written = Vec::new();
     for (store, levels) in
@@ -134,7 +135,7 @@ fn added(folder: &Path, cases: &[serde_json::Value]) -> Vec<serde_json::Value> {
     written
 }
 
-/// The first half of the objects (or vertices, without objects), and the second.
+/// The first and the second half of the objects (or of the vertices, without objects).
 fn halves(data: &GeometryData) -> [GeometryData; 2] {
     let count = data.vertices.shape[0];
     let middle = data.objects.len() / 2;

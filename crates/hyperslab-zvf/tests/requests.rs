@@ -1,4 +1,4 @@
-//! Which objects a query reads: the chunks of its box, or those of its object, and no others.
+//! The objects that a query reads: only the chunks of its box or of its object.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use hyperslab_core::{Geometry, GeometryQuery, LocalStorage};
 use hyperslab_testing::{LoggedStorage, RequestLog};
 use hyperslab_zvf::ZvfGeometry;
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn opened(name: &str) -> (ZvfGeometry, RequestLog) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/stores").join(name);
     let directory = LoggedStorage::new(LocalStorage::new(path));
@@ -21,7 +21,7 @@ fn query(region: Option<[Vec<f64>; 2]>, objects: Vec<i64>) -> GeometryQuery {
     GeometryQuery { region, objects, attributes: Some(Vec::new()), ..Default::default() }
 }
 
-/// The chunks of an array among objects.
+/// The chunks of an array among the requested objects.
 fn chunks(objects: &[String], array: &str) -> Vec<String> {
     let prefix = format!("0/{array}/c/");
     objects.iter().filter_map(|key| key.strip_prefix(&prefix)).map(str::to_owned).collect()
@@ -29,15 +29,15 @@ fn chunks(objects: &[String], array: &str) -> Vec<String> {
 
 #[test]
 fn a_box_reads_only_its_chunks() {
-    // Chunks of 50 from -50 on: cell 0 is below zero.
+    // Chunks of 50, starting at -50, so cell 0 is below zero.
     let (geometry, log) = opened("points");
     let data = geometry.query(&query(Some([vec![1.0, 1.0], vec![49.0, 49.0]]), Vec::new())).unwrap();
     assert!(data.vertices.shape[0] > 0);
     let objects = log.objects();
     assert_eq!(chunks(&objects, "vertices"), ["1/1"]);
-    // The level says that its fragments tile the rows: the index is not needed.
+    // The level declares that its fragments tile the rows, so the index is not needed.
     assert_eq!(objects.len(), 1, "{objects:?}");
-    // Asked again, nothing is read.
+    // Repeating the query reads nothing.
     geometry.query(&query(Some([vec![1.0, 1.0], vec![49.0, 49.0]]), Vec::new())).unwrap();
     assert!(log.objects().is_empty());
     geometry.query(&query(Some([vec![500.0, 1.0], vec![501.0, 49.0]]), Vec::new())).unwrap();

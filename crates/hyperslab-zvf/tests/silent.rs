@@ -1,4 +1,4 @@
-//! Where the reference implementation answers wrongly without an error, and what we do.
+//! Cases where the reference implementation silently returns wrong results.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,8 @@ use hyperslab_core::{
 };
 use hyperslab_zvf::{Kind, WriteOptions};
 
-/// Writes points in chunks of 10 along one axis, uncompressed, linked one to the next.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+/// Writes points in chunks of 10 along one axis, uncompressed, each linked to the next.
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn written(folder: &Path) -> PathBuf {
     let target = folder.join("graph");
     let bytes: Vec<u8> = (0..40).flat_map(|i| (i as f32).to_ne_bytes()).collect();
@@ -29,7 +29,7 @@ fn ask(path: &Path, query: &GeometryQuery) -> Result<GeometryData, Error> {
     hyperslab_zvf::open_path(path)?.geometry()?.query(query)
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn is_well(path: &Path) -> bool {
     let mut report = Report::default();
     hyperslab_zvf::open_path(path).unwrap().verify(Depth::Quick, &mut report).unwrap();
@@ -37,7 +37,7 @@ fn is_well(path: &Path) -> bool {
 }
 
 /// Replaces the payload of an uncompressed cell: a count of one, a length, the bytes.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn put_cell(path: &Path, payload: &[u8]) {
     assert!(path.exists(), "{}", path.display());
     let mut bytes = vec![1, 0, 0, 0];
@@ -46,16 +46,16 @@ fn put_cell(path: &Path, payload: &[u8]) {
     std::fs::write(path, bytes).unwrap();
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn edit(path: &Path, from: &str, to: &str) {
     let text = std::fs::read_to_string(path).unwrap();
     assert!(text.contains(from), "{text}");
     std::fs::write(path, text.replacen(from, to, 1)).unwrap();
 }
 
-/// It returns the values of the next chunk for the missing rows.
+/// The reference returns the values of the next chunk for the missing rows.
 #[test]
-fn short_attribute_cells_are_refused() {
+fn short_attribute_cells_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let store = written(folder.path());
     assert!(is_well(&store));
@@ -63,14 +63,14 @@ fn short_attribute_cells_are_refused() {
     let error = ask(&store, &GeometryQuery::default()).unwrap_err();
     assert!(error.is_corrupt() && error.to_string().contains("36 bytes"), "{error}");
     assert!(!is_well(&store));
-    // What does not need them is answered.
+    // Queries that do not need those rows succeed.
     let region = Some([vec![20.0], vec![39.0]]);
     assert_eq!(ask(&store, &GeometryQuery { region, ..Default::default() }).unwrap().vertices.shape[0], 20);
 }
 
-/// It returned an edge to row 1,000,000 of 20.
+/// The reference returns an edge to row 1,000,000 of 20.
 #[test]
-fn links_to_rows_that_are_not_there_are_refused() {
+fn links_to_missing_rows_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let store = written(folder.path());
     let row = |a: i64, b: i64| [a.to_le_bytes(), b.to_le_bytes()].concat();
@@ -81,9 +81,9 @@ fn links_to_rows_that_are_not_there_are_refused() {
     assert!(!is_well(&store));
 }
 
-/// It reads every object as empty.
+/// The reference reads every object as empty.
 #[test]
-fn an_object_index_without_its_layout_is_refused_and_without_its_count_is_read() {
+fn an_object_index_needs_its_layout_but_not_its_count() {
     let folder = tempfile::tempdir().unwrap();
     let store = written(folder.path());
     let document = store.join("0/object_index/zarr.json");
@@ -94,9 +94,9 @@ fn an_object_index_without_its_layout_is_refused_and_without_its_count_is_read()
     assert!(ask(&store, &one).unwrap_err().is_unsupported());
 }
 
-/// It reads the level as empty.
+/// The reference reads the level as empty.
 #[test]
-fn chunks_that_are_not_listed_are_found_and_reported() {
+fn unlisted_chunks_are_found_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let store = written(folder.path());
     edit(&store.join("0/vertices/zarr.json"), "nonempty_chunks", "chunks");
@@ -104,9 +104,9 @@ fn chunks_that_are_not_listed_are_found_and_reported() {
     assert!(!is_well(&store));
 }
 
-/// It clips ranges, and takes negative rows from the end.
+/// The reference clips ranges, and counts negative rows from the end.
 #[test]
-fn fragments_past_the_rows_are_refused() {
+fn fragments_past_the_rows_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     for (start, count) in [(0_i64, 11_i64), (-3, 3), (5, 1 << 40)] {
         let store = written(folder.path());
@@ -121,7 +121,8 @@ fn fragments_past_the_rows_are_refused() {
     }
 }
 
-/// Its boxes take the number of a bin for the number of a fragment: up to 88 % of the points are lost, at coarser levels too.
+/// The reference's boxes use bin numbers as fragment numbers, which loses up to 88 % of the points, also at coarser
+/// levels.
 #[test]
 fn boxes_over_points_with_ids_lose_nothing() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/stores/points_ids");
@@ -136,7 +137,7 @@ fn boxes_over_points_with_ids_lose_nothing() {
     }
 }
 
-/// It leaves vertices that stand in the wrong chunk out of every box, and finds nothing wrong.
+/// The reference never finds vertices that are stored in the wrong chunk by a box, and reports no problem.
 #[test]
 fn vertices_outside_their_chunk_are_reported() {
     let folder = tempfile::tempdir().unwrap();

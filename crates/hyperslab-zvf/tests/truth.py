@@ -1,4 +1,4 @@
-"""The true answers to queries of stores, made from the input by brute force: see `cases.py`."""
+"""Brute-force results of queries, computed from the input: see `cases.py`."""
 
 import json
 import pathlib
@@ -24,7 +24,7 @@ class Cases:
         for _ in range(self.boxes):
             a, b = rng.uniform(low, high), rng.uniform(low, high)
             queries.append({"box": [np.minimum(a, b).tolist(), np.maximum(a, b).tolist()]})
-        # A box whose borders are vertices, one without any, and one around all.
+        # A box whose borders are vertices, an empty one, and one around everything.
         queries.append({"box": [positions[0].tolist(), positions[0].tolist()]})
         queries.append({"box": [(high + 1).tolist(), (high + 2).tolist()]})
         queries.append({"box": [(low - 1e6).tolist(), (high + 1e6).tolist()]})

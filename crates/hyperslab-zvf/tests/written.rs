@@ -1,4 +1,5 @@
-//! What we write, read back: every kind, in little memory, with attributes of links and objects, with coarser levels.
+//! Stores written by this crate and read back: every kind, in little memory, with attributes of links and objects,
+//! with coarser levels.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,19 +25,19 @@ impl Random {
     }
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn floats(numbers: &[f32], shape: &[u64]) -> Values {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
     Values::new(DType::Float32, shape, Elements::fixed(bytes)).unwrap()
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn integers(numbers: &[i64], shape: &[u64]) -> Values {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
     Values::new(DType::Int64, shape, Elements::fixed(bytes)).unwrap()
 }
 
-/// A geometry of each kind: `n` numbers the vertices, `w` the links, `o` is a tenth of the object's id.
+/// A geometry of each kind. `n` numbers the vertices, `w` the links, and `o` is a tenth of the object's id.
 fn sample(kind: Kind, count: u64) -> GeometryData {
     let mut random = Random(kind.name().len() as u64);
     let positions: Vec<f32> = (0..3 * count).map(|_| random.at()).collect();
@@ -91,12 +92,12 @@ fn sample(kind: Kind, count: u64) -> GeometryData {
     data
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn ask(path: &Path, query: &GeometryQuery) -> GeometryData {
     hyperslab_zvf::open_path(path).unwrap().geometry().unwrap().query(query).unwrap()
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn verified(path: &Path) {
     let mut report = Report::default();
     hyperslab_zvf::open_path(path).unwrap().verify(Depth::Deep, &mut report).unwrap();
@@ -104,8 +105,9 @@ fn verified(path: &Path) {
     assert!(complaints.is_empty(), "{}: {complaints:?}", path.display());
 }
 
-/// What a geometry says, whatever the order of its vertices: positions, links with weights and objects, by the numbers in `n`.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+/// The content of a geometry, independent of the vertex order: positions, weighted links and objects, by the numbers
+/// in `n`.
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn meaning(data: &GeometryData, undirected: bool) -> Value {
     let n: Vec<i64> =
         data.attributes.iter().find(|(name, _)| name == "n").unwrap().1.as_slice().unwrap().to_vec();
@@ -139,7 +141,7 @@ fn meaning(data: &GeometryData, undirected: bool) -> Value {
     serde_json::json!([vertices, links, objects])
 }
 
-/// As the reader will give it: paths link their vertices, and the order of other objects' vertices is not theirs.
+/// The expected result of reading: paths link their vertices, and vertices of other objects have no defined order.
 fn expected(kind: Kind, data: &GeometryData) -> GeometryData {
     let mut data = data.clone();
     if matches!(kind, Kind::Line | Kind::Polyline | Kind::Streamline) {
@@ -169,7 +171,7 @@ fn sorted_objects(mut data: GeometryData, kind: Kind) -> GeometryData {
 }
 
 #[test]
-fn every_kind_comes_back_whatever_the_memory() {
+fn every_kind_round_trips_with_any_memory_budget() {
     let folder = tempfile::tempdir().unwrap();
     for kind in Kind::ALL {
         let data = sample(kind, 120);
@@ -209,7 +211,7 @@ fn batches_keep_what_belongs_together() {
     let mut writer = ZvfWriter::create(&target, spec, WriteOptions::new(vec![60.0; 3])).unwrap();
     let positions = data.vertices.as_slice::<f32>().unwrap();
     let n = attribute.as_slice::<i64>().unwrap();
-    // The ids come again in every batch.
+    // The ids are repeated in every batch.
     for batch in 0..4 {
         let rows = batch * 50..(batch + 1) * 50;
         let ids: Vec<Option<i64>> = rows.clone().map(|row| Some(row as i64 % 6)).collect();
@@ -226,7 +228,7 @@ fn batches_keep_what_belongs_together() {
     }
 }
 
-/// Means by brute force: the bins of all vertices, and of each object.
+/// Brute-force bins of all vertices and of each object, for the means.
 fn bins(data: &GeometryData, bin: f64) -> BTreeMap<Vec<i64>, Vec<usize>> {
     let mut bins: BTreeMap<Vec<i64>, Vec<usize>> = BTreeMap::new();
     let positions = data.vertices.as_slice::<f32>().unwrap_or_default();
@@ -257,7 +259,7 @@ fn coarser_levels_are_the_means_of_their_bins() {
                 assert_eq!(coarse.objects.len(), data.objects.len(), "{} {shared} {level}", kind.name());
                 assert_eq!(coarse.object_attributes.len(), 1);
                 assert_eq!(coarse.attributes.len(), 2);
-                // The attribute `v` is the position, and so is its mean.
+                // The attribute `v` is the position, so its mean is the mean position.
                 assert_eq!(coarse.attributes[1].1.to_json(), coarse.vertices.to_json());
                 if shared {
                     let bins = bins(
@@ -266,7 +268,7 @@ fn coarser_levels_are_the_means_of_their_bins() {
                     );
                     assert_eq!(coarse.vertices.shape[0], bins.len() as u64, "{} {level}", kind.name());
                 } else {
-                    // Nobody's vertex is another's.
+                    // No vertex belongs to two objects.
                     let named: usize = coarse.objects.iter().map(|(_, rows)| rows.len()).sum();
                     assert!(
                         named as u64 == coarse.vertices.shape[0] || kind == Kind::Skeleton,
@@ -283,7 +285,7 @@ fn coarser_levels_are_the_means_of_their_bins() {
 }
 
 #[test]
-fn a_pyramid_is_added_to_a_store_that_is_there() {
+fn a_pyramid_is_added_to_an_existing_store() {
     let folder = tempfile::tempdir().unwrap();
     let (once, later) = (folder.path().join("once"), folder.path().join("later"));
     let data = sample(Kind::Streamline, 120);
@@ -298,7 +300,7 @@ fn a_pyramid_is_added_to_a_store_that_is_there() {
         cross_level: CrossLevel::Up,
         ..PyramidOptions::new(vec![2.0, 2.0])
     };
-    // The root names a level once that is durable.
+    // The root lists a level only after the level is durable.
     let ((), trace) = Trace::of(|| build_pyramid(&later, &own).unwrap());
     assert_eq!(trace.violations(true), Vec::<String>::new());
     let root = later.join("zarr.json");
@@ -313,7 +315,7 @@ fn a_pyramid_is_added_to_a_store_that_is_there() {
     assert!(build_pyramid(&later, &own).unwrap_err().to_string().contains("3 levels"));
 }
 
-/// Files under a folder.
+/// The number of files below a folder.
 fn files(folder: &Path) -> usize {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| if entry.path().is_dir() { files(&entry.path()) } else { 1 }).sum()
@@ -343,7 +345,7 @@ fn shards_hold_the_cells_of_coarser_levels() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused_and_leaves_nothing() {
+fn inconsistent_data_is_rejected_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
     let options = WriteOptions::new(vec![60.0; 3]);
@@ -374,9 +376,9 @@ fn what_contradicts_itself_is_refused_and_leaves_nothing() {
     }
 }
 
-/// A column becomes a folder of its name.
+/// A column becomes a folder with its name.
 #[test]
-fn columns_whose_names_are_no_folders_are_refused() {
+fn columns_with_unsafe_names_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let numbers = integers(&[1, 2], &[2]);
     for name in ["", ".", "..", "a/b", "a\\b", "/etc", "zarr.json", &"x".repeat(256)] {

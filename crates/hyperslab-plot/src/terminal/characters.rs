@@ -422,7 +422,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_put_together_or_repeated() {
+    fn cells_are_combined_or_repeated() {
         let cells = [1.0, 2.0, 3.0, f64::NAN];
         assert_eq!(resampled(&cells, (2, 2), (1, 1)), [2.0]);
         assert_eq!(resampled(&cells[..2], (2, 1), (4, 1)), [1.0, 1.0, 2.0, 2.0]);
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_stand_where_they_belong() {
+    fn dots_are_in_place() {
         let mut braille = Braille::new(2, 1);
         braille.dot(0.0, 0.0, ACCENT);
         braille.dot(3.0, 3.0, ACCENT);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use tiny_skia::Pixmap;
 
-/// Colours of a terminal's palette.
+/// The number of colours in a terminal's palette.
 const COLORS: usize = 255;
 
 /// Encodes pixels as sixels, in the most frequent colours.
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sixels_are_what_the_standard_says() {
+    fn sixels_match_the_standard() {
         let mut picture = Pixmap::new(5, 2).unwrap();
         picture.fill(tiny_skia::Color::from_rgba8(255, 0, 0, 255));
         // Five columns of two rows in one colour: bits 1 and 2, five times.

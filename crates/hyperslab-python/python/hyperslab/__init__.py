@@ -8,7 +8,7 @@
 array([ 6.,  8., 10.], dtype=float32)
 
 The format (HDF5, TileDB, Zarr, ``.tet``, ``.npy``, ``.npz``) is recognised from the bytes. Reads run on all cores,
-without the GIL; :func:`threads` says on how many. Errors have one base class, :class:`HyperslabError`, and a ``kind``.
+without the GIL; :func:`threads` sets the number of threads. Errors have one base class, :class:`HyperslabError`, and a ``kind``.
 """
 
 import os as _os

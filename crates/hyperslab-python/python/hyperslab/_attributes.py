@@ -55,7 +55,7 @@ class NewAttributes(MutableMapping[str, Any]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"attributes are named by texts, not {type(name).__name__}")
+            raise TypeError(f"attribute names must be strings, not {type(name).__name__}")
         self._values[name] = value
         self._changed.add(name)
 

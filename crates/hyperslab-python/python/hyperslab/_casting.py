@@ -1,4 +1,4 @@
-"""Casts values to the type of an array. Values that do not fit are refused, never changed."""
+"""Casts values to the type of an array. Values that do not fit are rejected, never changed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 def fit(values: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
     """``values`` as an array of ``dtype``, by NumPy's ``same_kind`` rule.
 
-    Integers may change width and sign if each value stays the same; likewise text and times. Floats may lose digits, but
-    none becomes infinite.
+    Integers may change width and sign if no value changes; likewise text and times. Floats may lose precision, but must not
+    become infinite.
     """
     given = np.asarray(values)
     if given.dtype == dtype or dtype.kind == "O" or given.size == 0:
         return np.asarray(given, dtype)
     integers = given.dtype.kind in "biu" and dtype.kind in "iu"
     if given.dtype.kind == "O":
-        # Python's own numbers and strings: NumPy refuses what it cannot convert.
+        # Python's own numbers and strings. NumPy rejects what it cannot convert.
         try:
             return _unchanged(np.array(values), np.asarray(values, dtype), dtype)
         except (TypeError, ValueError, OverflowError) as error:

@@ -27,7 +27,7 @@ def concat(
     overwrite: bool = False,
     attributes: str = "first",
 ) -> dict[str, Any]:
-    """Joins stores along a dimension, in the order of its coordinate. The target appears complete or not at all.
+    """Join stores along a dimension, in the order of its coordinate. The target appears complete or not at all.
 
     Patterns such as ``data/*.nc`` are expanded. If stores disagree, the error names the difference; gaps are reported in
     ``notes``. ``attributes`` gives the rule for attributes that differ: ``first``, ``common`` or ``same``.
@@ -50,7 +50,7 @@ def concat(
 
 
 def append_along(sources: Path | Sequence[Path], target: Path, dim: str, *, dry_run: bool = False) -> dict[str, Any]:
-    """Append stores to another along a dimension: all arrays that have it grow.
+    """Append stores to another along a dimension: all arrays with that dimension grow.
 
     >>> import hyperslab, numpy as np
     >>> folder = getfixture("tmp_path")
@@ -74,7 +74,7 @@ def set_attributes(
     delete: Sequence[str] = (),
     dry_run: bool = False,
 ) -> dict[str, Any]:
-    """Set and delete attributes of a node, in place if the format allows, else by rewriting the store.
+    """Set and delete attributes of a node, in place if the format allows it, otherwise by rewriting the store.
 
     >>> import hyperslab, numpy as np
     >>> path = getfixture("tmp_path") / "t.zarr"
@@ -89,7 +89,7 @@ def set_attributes(
 
 
 def rename(path: Path, old: str, new: str, *, dry_run: bool = False) -> dict[str, Any]:
-    """Rename a node or move it to another group. A coordinate takes its dimension along."""
+    """Rename a node or move it to another group. Renaming a coordinate also renames its dimension."""
     return _native.edit_store(path, rename=[(old, new)], dry_run=dry_run)
 
 
@@ -108,11 +108,10 @@ def evolve(
     filters: str = "zstd:3",
     dry_run: bool = False,
 ) -> None:
-    """Adds fields to a TileDB array, and drops others: all of the changes or none.
+    """Add fields to a TileDB array and drop others. Applies all changes or none.
 
-    ``add`` maps names to types: ``"int16"``, ``"string"``, ``"datetime64[ns]"``, a NumPy type; ``"int16?"`` where values may be
-    missing. Existing cells hold the value in ``fill``, or TileDB's default. Dropped fields can still be read as of earlier
-    times.
+    ``add`` maps names to types: ``"int16"``, ``"string"``, ``"datetime64[ns]"`` or a NumPy type. ``"int16?"`` allows missing
+    values. Existing cells get the value in ``fill``, or TileDB's default. Dropped fields remain readable at earlier times.
 
     >>> import hyperslab, numpy as np
     >>> path = getfixture("tmp_path") / "t.tiledb"

@@ -35,7 +35,7 @@ def _rebuild(cls: type[HyperslabError], message: str, details: dict[str, object]
 
 
 class CorruptError(HyperslabError):
-    """The bytes are wrong. ``details`` names the store, the structure and the byte."""
+    """The bytes are corrupt. ``details`` names the store, the structure and the byte."""
 
     kind = "corrupt"
 

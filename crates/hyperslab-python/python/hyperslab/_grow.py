@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def axis_of(array: Array, axis: int | str) -> int:
-    """An axis by number, from either end, or by name."""
+    """The number of an axis, given by number (negative ones count from the end) or by name."""
     if isinstance(axis, str):
         if axis not in array.dims:
             raise InvalidError(f"{array.path} has no dimension {axis}; it has {array.dims}")
@@ -28,16 +28,17 @@ def axis_of(array: Array, axis: int | str) -> int:
 
 
 class GrowingArray:
-    """An array of a store that is added to. Its values are read as they are stored; new ones stand behind them along one
-    axis, by :meth:`append`, or by :meth:`resize` and assignment as in h5py. They are stored when the store is finished."""
+    """An array of an existing store that is being extended. Reading returns the stored values. New values are appended
+    along one axis, by :meth:`append`, or by :meth:`resize` and assignment as in h5py. They are stored when the store is
+    finished."""
 
     def __init__(self, array: Array, attrs: NewAttributes) -> None:
-        #: As it is stored.
+        #: The array as stored.
         self.array = array
         self.attrs = attrs
         self._axis = 0
         self._grown = 0
-        # With room behind the last values, so that samples one at a time are not copied again and again.
+        # Grows with spare capacity, so that appending samples one at a time does not copy all earlier ones.
         self._buffer: NDArray[Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -45,7 +46,7 @@ class GrowingArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Elements per dimension, with those that are added."""
+        """Elements per dimension, including the appended ones."""
         shape = list(self.array.shape)
         if shape:
             shape[self._axis] += self._grown

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from hyperslab._native import Array
 
-#: What h5py counts as compressions, in the words of filters.
+#: The filters that h5py counts as compression.
 COMPRESSIONS = ("gzip", "lzf", "szip", "zstd", "lz4", "blosc", "blosc2", "bzip2", "zfp", "bitshuffle", "lzma", "zlib", "deflate")
 
 
 class _View:
-    """An array whose values are changed after they are read."""
+    """An array whose values are converted after reading."""
 
     def __init__(self, array: Array) -> None:
         self._array = array
@@ -42,7 +42,7 @@ class _View:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy's type of the elements that are read."""
+        """NumPy's type of the converted elements."""
         return self._array.dtype
 
     def __len__(self) -> int:
@@ -60,7 +60,7 @@ class _View:
 
 
 class AstypeView(_View):
-    """Elements of another type."""
+    """Elements converted to another type."""
 
     def __init__(self, array: Array, dtype: DTypeLike) -> None:
         super().__init__(array)
@@ -68,7 +68,7 @@ class AstypeView(_View):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type asked for."""
+        """The requested type."""
         return self._dtype
 
     def _change(self, values: Any) -> Any:
@@ -76,7 +76,7 @@ class AstypeView(_View):
 
 
 class TextView(_View):
-    """Bytes as texts."""
+    """Bytes decoded to text."""
 
     def __init__(self, array: Array, encoding: str | None, errors: str) -> None:
         super().__init__(array)
@@ -84,7 +84,7 @@ class TextView(_View):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Texts are Python's."""
+        """The type of Python strings."""
         return np.dtype(object)
 
     def _one(self, value: Any) -> Any:
@@ -102,7 +102,7 @@ class TextView(_View):
 
 
 class FieldsView(_View):
-    """Members of structs."""
+    """Some members of structs."""
 
     def __init__(self, array: Array, names: str | list[str]) -> None:
         super().__init__(array)
@@ -110,7 +110,7 @@ class FieldsView(_View):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the members that are read."""
+        """The type of the selected members."""
         if isinstance(self._names, str):
             return self._array.dtype[self._names]
         return np.dtype([(name, self._array.dtype[name]) for name in self._names])
@@ -125,12 +125,12 @@ class FieldsView(_View):
 
 
 def astype(array: Array, dtype: DTypeLike) -> AstypeView:
-    """The array with elements of another type."""
+    """The array with its elements converted to another type."""
     return AstypeView(array, dtype)
 
 
 def asstr(array: Array, encoding: str | None, errors: str) -> TextView:
-    """The array with bytes decoded to texts."""
+    """The array with bytes decoded to text."""
     if array.dtype.kind not in "OSU":
         raise InvalidError(f"{array.path}: asstr() is for texts, not {array.dtype}")
     return TextView(array, encoding, errors)
@@ -183,7 +183,7 @@ def read_direct(array: Array, dest: NDArray[Any], source_sel: Any, dest_sel: Any
     """Read into a part of the caller's array."""
     source = ... if source_sel is None else source_sel
     part = dest if dest_sel is None else dest[dest_sel]
-    # A slice is a view of the caller's array, into which the engine can read.
+    # Indexing with slices gives a view of the caller's array, into which the engine can read directly.
     view = isinstance(part, np.ndarray) and (part is dest or np.shares_memory(part, dest))
     if view and part.flags.c_contiguous and part.dtype == array.dtype and array.dtype.kind != "O" and not array.nullable:
         array.read_into(part, source)

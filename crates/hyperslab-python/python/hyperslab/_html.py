@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from hyperslab._native import Array, Geometry, Rows, Table
     from hyperslab._store import Group
 
-#: A page with more nodes, or rows of a list, is no longer read by anybody.
-MOST_NODES, MOST_ATTRIBUTES, MOST_COLUMNS, MOST_ROWS = 200, 60, 60, 8
-#: Texts are cut at this length.
+#: Limits for nodes and rows on a page. Longer pages are not useful.
+MAX_NODES, MAX_ATTRIBUTES, MAX_COLUMNS, MAX_ROWS = 200, 60, 60, 8
+#: The maximum length of a text.
 LONGEST = 240
 
 STYLE = """<style>
@@ -55,7 +55,7 @@ def size(count: int) -> str:
 
 
 def filter_text(filter: Mapping[str, Any]) -> str:
-    """A filter as people write it: ``gzip:4``."""
+    """A filter in short notation: ``gzip:4``."""
     level = filter.get("level")
     return f"{filter['name']}" if level is None else f"{filter['name']}:{level}"
 
@@ -87,7 +87,7 @@ def table_text(table: Table) -> str:
 
 
 def _table_rows(table: Table) -> str:
-    """The number of rows. The rows of a selection are not counted, because that reads them."""
+    """The number of rows. Rows of a selection are only counted if that was done before, because it reads them."""
     rows = _number(table._all_rows)
     return f"selection of {rows} rows" if table._is_part() else f"{rows} rows"
 
@@ -118,7 +118,7 @@ def _vertices(geometry: Geometry) -> str:
 
 
 def group_text(group: Group, title: str) -> str:
-    """A line for the group and one for each of its nodes, the first of them."""
+    """A line for the group, and one for each of its first nodes."""
     names = list(itertools.islice(group, 21))
     lines = [title]
     for name in names[:20]:
@@ -129,7 +129,7 @@ def group_text(group: Group, title: str) -> str:
 
 
 def _brief(group: Group, name: str) -> str:
-    """What a node of a group is, in a few words."""
+    """A brief description of a member of a group."""
     try:
         node = group[name]
     except HyperslabError as error:
@@ -138,7 +138,7 @@ def _brief(group: Group, name: str) -> str:
 
 
 def node_words(node: Any) -> str:
-    """What a node is, in a few words."""
+    """A brief description of a node."""
     from hyperslab._native import Array, Geometry, Table
 
     if isinstance(node, Array):
@@ -161,9 +161,9 @@ def _attributes(attrs: Any, open: bool = False) -> str:
     readable, broken = attrs.readable(), attrs.unreadable()
     if not readable and not broken:
         return ""
-    rows = [f"<tr><th>{_text(name)}</th><td>{_text(value)}</td></tr>" for name, value in itertools.islice(readable.items(), MOST_ATTRIBUTES)]
+    rows = [f"<tr><th>{_text(name)}</th><td>{_text(value)}</td></tr>" for name, value in itertools.islice(readable.items(), MAX_ATTRIBUTES)]
     rows += [f"<tr><th>{_text(name)}</th><td>unreadable: {_text(why)}</td></tr>" for name, why in broken.items()]
-    more = len(readable) - MOST_ATTRIBUTES
+    more = len(readable) - MAX_ATTRIBUTES
     rows += [f"<tr><td>… {more} more</td></tr>"] if more > 0 else []
     count = len(readable) + len(broken)
     return _folded(f"attributes <span class='hs-dim'>({count})</span>", f"<table>{''.join(rows)}</table>", open)
@@ -186,7 +186,7 @@ def _head(kind: str, path: str, facts: str = "") -> str:
 
 
 def array_html(array: Array) -> str:
-    """A table of facts beside a picture of the chunks, and the attributes."""
+    """Properties beside a picture of the chunks, and the attributes."""
     return _page(_head("array", array.path, _text(array.file)) + _array_body(array))
 
 
@@ -235,7 +235,7 @@ def table_html(table: Table) -> str:
 
 def _table_body(table: Table, rows: bool) -> str:
     dimensions = set(table.dimensions)
-    names = table.columns[:MOST_COLUMNS]
+    names = table.columns[:MAX_COLUMNS]
     cells = [
         f"<tr><td>{_text(name)}</td><td>{_text(table.dtypes[name])}</td><td class='hs-dim'>{'dimension' if name in dimensions else ''}</td></tr>"
         for name in names
@@ -245,7 +245,7 @@ def _table_body(table: Table, rows: bool) -> str:
     first = ""
     if rows:
         try:
-            first = _rows_table(table.head(MOST_ROWS + 1), MOST_ROWS)
+            first = _rows_table(table.head(MAX_ROWS + 1), MAX_ROWS)
         except HyperslabError as error:
             first = f"<p>{_text(error)}</p>"
     return first + columns + _attributes(table.attrs)
@@ -253,11 +253,11 @@ def _table_body(table: Table, rows: bool) -> str:
 
 def rows_html(rows: Rows) -> str:
     """The first rows."""
-    return _page(f'<div class="hs-head"><b>{len(rows):,} rows</b></div>' + _rows_table(rows, 4 * MOST_ROWS))
+    return _page(f'<div class="hs-head"><b>{len(rows):,} rows</b></div>' + _rows_table(rows, 4 * MAX_ROWS))
 
 
 def _rows_table(rows: Rows, most: int) -> str:
-    names = rows.columns[:MOST_COLUMNS]
+    names = rows.columns[:MAX_COLUMNS]
     values = rows.to_pydict()
     shown = min(len(rows), most)
     head = "".join(f"<th>{_text(name)}</th>" for name in names)
@@ -296,7 +296,7 @@ def _geometry_body(geometry: Geometry) -> str:
 
 
 def root_html(file: str, format: str, node: Any) -> str:
-    """A store that is one array, table or geometry."""
+    """A store whose root is an array, a table or a geometry."""
     from hyperslab._native import Array, Table
 
     body = _array_body(node) if isinstance(node, Array) else _table_body(node, rows=True) if isinstance(node, Table) else _geometry_body(node)
@@ -313,9 +313,9 @@ def group_html(group: Group, kind: str, title: str) -> str:
 def _tree(group: Group, left: Iterator[int], depth: int) -> Iterator[str]:
     from hyperslab._native import Array, Geometry, Table
 
-    names = list(itertools.islice(group, MOST_NODES + 1))
+    names = list(itertools.islice(group, MAX_NODES + 1))
     for index, name in enumerate(names):
-        if next(left) >= MOST_NODES:
+        if next(left) >= MAX_NODES:
             yield f"<li class='hs-dim'>… {len(group) - index:,} more</li>"
             return
         try:

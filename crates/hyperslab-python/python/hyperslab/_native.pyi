@@ -1,4 +1,4 @@
-"""What Rust brings to the package."""
+"""The native half of the package."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Figures with matplotlib, if it is installed."""
+"""Plots through matplotlib, if it is installed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from hyperslab._native import Array, Geometry
 
-#: Longer axes are thinned before they are drawn: no screen has more pixels.
-MOST_CELLS = 4096
+#: Longer axes are thinned before drawing, because no screen has more pixels.
+MAX_CELLS = 4096
 
-#: Seconds of the units in which times count.
+#: Time units in seconds.
 UNITS = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
 
 
@@ -79,9 +79,9 @@ def array(array: Array, selection: tuple[Any, ...], ax: Any, decode: bool, optio
 
 
 def _selected(source: Array, selection: tuple[Any, ...]) -> tuple[list[int], NDArray[Any], dict[int, int | str]]:
-    """The axes that are left of a selection, its values, and where it begins along each axis.
+    """The remaining axes of a selection, its values, and its start along each axis.
 
-    Of axes that nobody chose from, the first cell is taken, and the last two are thinned.
+    Of axes that are not selected, the first cell is taken; the last two are kept and thinned.
     """
     if selection and all(isinstance(part, str) for part in selection):
         values = np.asarray(np.ma.filled(_nan(source[selection]), np.nan))
@@ -100,15 +100,15 @@ def _selected(source: Array, selection: tuple[Any, ...]) -> tuple[list[int], NDA
         if key[axis] == slice(None) and source.shape[axis] > 1:
             key[axis] = 0
     for axis in free[-2:]:
-        if key[axis] == slice(None) and source.shape[axis] > MOST_CELLS:
-            key[axis] = slice(None, None, -(-source.shape[axis] // MOST_CELLS))
+        if key[axis] == slice(None) and source.shape[axis] > MAX_CELLS:
+            key[axis] = slice(None, None, -(-source.shape[axis] // MAX_CELLS))
     kept = [axis for axis, part in enumerate(key) if not isinstance(part, int | np.integer)]
-    places: dict[int, int | str] = {axis: _first(part, source.shape[axis]) for axis, part in enumerate(key) if source.shape[axis] > 1}
+    places: dict[int, int | str] = {axis: _start_of(part, source.shape[axis]) for axis, part in enumerate(key) if source.shape[axis] > 1}
     return kept, np.asarray(np.ma.filled(_nan(source[tuple(key)]), np.nan)), places
 
 
-def _first(part: Any, extent: int) -> int | str:
-    """Where a part of a selection begins."""
+def _start_of(part: Any, extent: int) -> int | str:
+    """The start of a part of a selection."""
     if isinstance(part, int | np.integer):
         return int(part) % extent
     if isinstance(part, slice):
@@ -117,7 +117,7 @@ def _first(part: Any, extent: int) -> int | str:
 
 
 def _place(array: Array, axis: int, at: int) -> str:
-    """The position along an axis as `tet plot` tells it: `time = 2020-01-08`."""
+    """The position along an axis in the notation of `tet plot`: `time = 2020-01-08`."""
     name = array.dims[axis] or f"axis {axis}"
     labels = _coordinate(array, axis)
     if labels is None or labels.dtype.kind not in "biufMUSOT":
@@ -132,7 +132,7 @@ def _place(array: Array, axis: int, at: int) -> str:
 
 
 def _date(value: Any, units: str, calendar: str) -> str | None:
-    """The date that a number stands for; none in calendars that NumPy does not have."""
+    """The date that a number represents; ``None`` for calendars that NumPy does not support."""
     unit, _, since = units.partition(" since ")
     seconds = UNITS.get(f"{unit.strip().removesuffix('s')}s")
     if seconds is None or not since or calendar not in ("standard", "gregorian", "proleptic_gregorian"):
@@ -146,21 +146,21 @@ def _date(value: Any, units: str, calendar: str) -> str | None:
 
 
 def _short(date: Any) -> str:
-    """A date without the zeros of midnight."""
+    """A date, without the time if it is midnight."""
     text = str(date)
     day, _, time = text.partition("T")
     return day if not time.strip("0:.") else f"{day}T{time.removesuffix(':00')}"
 
 
 def _nan(values: Any) -> Any:
-    """Missing integers are drawn as gaps, which only floats have."""
+    """Convert masked integers to floats with NaN, because gaps in a plot require NaN."""
     if isinstance(values, np.ma.MaskedArray) and values.dtype.kind in "biu":
         return values.astype("float64")
     return values
 
 
 def _coordinate(array: Array, axis: int) -> Any:
-    """The array of labels along an axis, where it is in the same store and numeric."""
+    """The array of labels along an axis, if it is numeric and in the same store."""
     from hyperslab._store import _open_cached
 
     where = array.labels[axis] if axis < len(array.labels) else None
@@ -209,7 +209,7 @@ def _axis_name(array: Array, axis: int) -> str:
 
 
 def geometry(geometry: Geometry, level: int | None, axes: Sequence[str] | None, ax: Any, options: dict[str, Any] | None) -> Any:
-    """Points, and lines where vertices are linked."""
+    """Draw points, and lines between linked vertices."""
     names = list(geometry.axes)
     wanted = list(axes) if axes is not None else names[:2]
     missing = [name for name in wanted if name not in names]
@@ -223,7 +223,7 @@ def geometry(geometry: Geometry, level: int | None, axes: Sequence[str] | None, 
     ax = _axes(ax, **three)
     links = found["links"]
     if links is not None and len(links) and links.ndim == 2:
-        # A cell that is not a number ends each line.
+        # A NaN ends each line.
         gap = np.full((len(links), 1, len(chosen)), np.nan)
         lines = np.concatenate([points[links], gap], axis=1).reshape(-1, len(chosen))
         ax.plot(*lines.T, **{"linewidth": 0.8, **options})

@@ -1,4 +1,4 @@
-"""Virtual references: chunks of any file as keys of a Zarr store, as kerchunk describes them."""
+"""Virtual references: chunks of any file as keys of a Zarr store, in the form of kerchunk."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from hyperslab import _native
 
-#: The most bytes of one array that are copied into the document instead of being referenced.
+#: The default limit for bytes of one array that are copied into the document instead of being referenced.
 INLINE_LIMIT = 64 << 20
 
 
@@ -19,12 +19,12 @@ def references(
     output: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> dict[str, Any] | None:
-    """The arrays of a file as a Zarr store whose chunks stay where they are: kerchunk's version 1 document.
+    """Describe the arrays of a file as a Zarr store whose chunks stay in the file: a kerchunk document, version 1.
 
-    ``url`` is where readers will find the file; its path when left out. Chunks that no Zarr codec can read in place (a filter that
-    was skipped, a clipped chunk at the edge, overlapping writes, texts) are copied into the document; an array that would need more
-    than ``inline_limit`` bytes of that is refused by name. With ``output``, the document is written there instead: as JSON, or as a
-    directory of Parquet files where the name ends in ``.parq``.
+    ``url`` is the address of the file for readers; by default its path. Chunks that no Zarr codec can read in place (a
+    skipped filter, a clipped chunk at the edge, overlapping writes, text) are copied into the document. An array that would
+    need more than ``inline_limit`` bytes of copies is an error that names it. With ``output``, the document is written
+    there instead: as JSON, or as a directory of Parquet files if the name ends in ``.parq``.
 
     >>> import hyperslab
     >>> document = hyperslab.references(getfixture("path"), url="t.npz")

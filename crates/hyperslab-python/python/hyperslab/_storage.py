@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from hyperslab import _native
 from hyperslab._errors import InvalidError
 
-#: A mapping from the user, the pairs stored in a pickle, or a store of obstore.
+#: A mapping from the user, the pairs stored in a pickle, or an obstore store.
 StorageOptions: TypeAlias = Mapping[str, Any] | Iterable[tuple[str, Any]] | Any
 
 
@@ -32,7 +32,7 @@ def flat(options: StorageOptions | None) -> list[tuple[str, str]]:
 def located(
     location: str | os.PathLike[str], options: StorageOptions | None
 ) -> tuple[str, StorageOptions | None]:
-    """The location and its options. A store of obstore in the place of options is where a relative location starts.
+    """The location and its options. An obstore store may be passed as options; a relative location is then relative to it.
 
     >>> located("x.zarr", {"anon": True})
     ('x.zarr', {'anon': True})
@@ -72,12 +72,12 @@ def _text(name: str, value: Any) -> str:
 
 
 def check_remote(options: list[tuple[str, str]], anonymous: bool, *places: str | os.PathLike[str]) -> None:
-    """Refuse options that would have no effect."""
+    """Reject options that would have no effect."""
     if (options or anonymous) and not any(map(_native.is_remote, places)):
         raise InvalidError("storage_options and anonymous only apply to URLs, not to local paths")
 
 
 def new_opening(location: str | os.PathLike[str]) -> str | None:
-    """A name for one opening of a URL. Processes that receive its arrays share a store under that name only, because the
-    object may differ when it is opened again."""
+    """A name for one opening of a URL. Processes that receive its arrays share an open store only if the names match,
+    because the object may have changed between two openings."""
     return uuid.uuid4().hex if _native.is_remote(location) else None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class ChunkRefs(NamedTuple):
     """Where an array's chunks are stored: one row per stored span."""
 
-    #: The chunk's place in the grid, one column an axis.
+    #: The chunk's grid coordinates, one column per axis.
     coords: NDArray[np.uint64]
     #: The file or object inside the store; empty for the store's own file.
     blobs: NDArray[np.object_]
@@ -34,9 +34,9 @@ class ChunkRefs(NamedTuple):
     lengths: NDArray[np.uint64]
     #: Bit ``i``: filter ``i`` was skipped.
     filter_masks: NDArray[np.uint32]
-    #: Are the stored bytes the elements themselves?
+    #: Whether the stored bytes are the raw elements.
     plain: NDArray[np.bool_]
-    #: Where writes overlap: 0 for the oldest, later ones win.
+    #: Order of overlapping writes: 0 is the oldest, later ones win.
     layers: NDArray[np.uint32]
 
 
@@ -96,7 +96,8 @@ class Group(Mapping[str, Any]):
         return ((name, node) for name, node in self._readable() if isinstance(node, Array))
 
     def walk(self) -> Iterator[tuple[str, Any]]:
-        """All nodes below with their paths, parents first. A node that cannot be read is given as the exception."""
+        """All nodes below with their paths, parents before children. For a node that cannot be read, the exception is
+        returned."""
         for name in self:
             path = _join(self._path, name)
             try:
@@ -109,8 +110,8 @@ class Group(Mapping[str, Any]):
                 yield from node.walk()
 
     def visititems(self, func: Callable[[str, Any], Any]) -> Any:
-        """Calls a function with the name, relative to this group, and the node of everything below, as h5py does. Ends with
-        the first answer that is not ``None``, and returns it. Nodes that cannot be read are left out.
+        """Call a function with the relative name and the node of everything below, as in h5py. Stop at the first result
+        that is not ``None`` and return it. Nodes that cannot be read are skipped.
 
         >>> getfixture("store").visititems(lambda name, node: (name, node.shape))
         ('t', (4, 6))
@@ -125,12 +126,12 @@ class Group(Mapping[str, Any]):
         return None
 
     def visit(self, func: Callable[[str], Any]) -> Any:
-        """As :meth:`visititems`, with the names alone."""
+        """Like :meth:`visititems`, but pass only the names."""
         return self.visititems(lambda name, _: func(name))
 
     @property
     def parent(self) -> Group:
-        """The parent group; for the root, itself."""
+        """The parent group. The root is its own parent."""
         return Group(self._native, self._path.rsplit("/", 1)[0] or "/")
 
     def tree(self, depth: int | None = None) -> Tree:
@@ -228,12 +229,12 @@ class Store(Group):
 
     @property
     def filename(self) -> str:
-        """The same as :attr:`file`, under h5py's name."""
+        """The same as :attr:`file`, for h5py compatibility."""
         return self._native.path
 
     @property
     def mode(self) -> str:
-        """h5py's mode of a store opened for reading."""
+        """The mode as in h5py: this store is open for reading."""
         return "r"
 
     @property
@@ -267,7 +268,7 @@ class Store(Group):
         return self._native.details()
 
     def verify(self, deep: bool = False) -> Any:
-        """Checks structures; with ``deep`` also every chunk. Damage is a finding, not an exception.
+        """Check structures; with ``deep`` also every chunk. Damage is a finding, not an exception.
 
         >>> getfixture("store").verify(deep=True)["ok"]
         True
@@ -309,22 +310,22 @@ def open(
     storage_options: StorageOptions | None = None,
     anonymous: bool = False,
 ) -> Store:
-    """Opens a file or directory of any format, read-only: a path, or a URL (``https://…``, ``s3://bucket/…``).
+    """Open a file or directory of any format for reading: a path, or a URL (``https://…``, ``s3://bucket/…``).
 
-    ``format`` overrides format detection. ``mapped=False`` reads files by position instead of mapping them. A mapped file that
-    another program truncates while it is read raises :class:`OSError`; one that loses less than a page may read as zeros there.
-    ``views=True`` makes raw selections read-only views into the mapped file, as ``numpy.load`` does with ``mmap_mode``: no
-    copy, but touching what was truncated ends the interpreter, after a message.
-    ``threads``: on how many threads reads run; see :func:`hyperslab.threads`. ``memory``: the most bytes that a result may
-    take. For TileDB, ``at`` opens an array as of a time in milliseconds since 1970, or between two of them, and ``key`` holds
-    the 32 bytes of an encryption key; it is taken from ``HYPERSLAB_KEY`` otherwise, and is never pickled. ``external``: which
-    other files an HDF5 file may lead to, ``"none"``, those ``"beside"`` it or ``"any"``.
+    ``format`` overrides format detection. ``mapped=False`` reads files by position instead of mapping them. If another
+    program truncates a mapped file during a read, the read raises :class:`OSError`; a loss of less than a page may read as
+    zeros instead. ``views=True`` returns read-only views into the mapped file for raw selections, like ``numpy.load`` with
+    ``mmap_mode``: there is no copy, but accessing truncated data ends the interpreter with a message. ``threads`` is the
+    number of threads for reads; see :func:`hyperslab.threads`. ``memory`` limits the size of a result in bytes. For TileDB,
+    ``at`` opens an array as of a time in milliseconds since 1970, or between two times, and ``key`` is a 32-byte encryption
+    key. The key defaults to ``HYPERSLAB_KEY`` and is never pickled. ``external`` limits the other files that an HDF5 file
+    may refer to: ``"none"``, those ``"beside"`` it, or ``"any"``.
 
-    ``storage_options`` says how remote storage is reached: a store of obstore, in which ``path`` is a key, or a mapping in the
-    words of fsspec: for S3 ``key``, ``secret``, ``token``,
-    ``profile``, ``endpoint_url``, ``region``, ``anon``, also inside ``client_kwargs``; an unknown word is refused, and the error
-    lists the known ones. Without them, credentials come from the environment (``AWS_ACCESS_KEY_ID`` …) and the profile files
-    of the AWS tools; ``anonymous=True`` sends none. Pickles carry the options that were given, never those of the environment.
+    ``storage_options`` configures remote storage: an obstore store, in which ``path`` is a key, or a mapping with fsspec's
+    names. For S3 these are ``key``, ``secret``, ``token``, ``profile``, ``endpoint_url``, ``region`` and ``anon``, also
+    inside ``client_kwargs``. An unknown name is an error that lists the known ones. By default, credentials come from the
+    environment (``AWS_ACCESS_KEY_ID`` …) and the profile files of the AWS tools; ``anonymous=True`` sends none. Pickles
+    contain the given options, but no credentials from the environment.
 
     >>> import hyperslab
     >>> with hyperslab.open(getfixture("path")) as store:
@@ -391,13 +392,13 @@ def _node(native: _native.Store, path: str) -> Any:
         parts = [part for part in path.split("/") if part and part != "."]
         return Group(native, "/" + "/".join(parts))
     if kind == "link":
-        raise NotFoundError(f"{native.path}: {path} is a link to {value}, which is not there")
+        raise NotFoundError(f"{native.path}: {path} is a link to {value}, which does not exist")
     return value
 
 
 def _identity(path: str) -> tuple[Any, ...]:
-    """Changes when the file does: times and sizes; of a directory, those of the documents that describe it. A URL has none:
-    its openings have names."""
+    """An identity that changes with the file: its times and sizes or, for a directory, those of its metadata documents.
+    URLs have none; the names of their openings distinguish them."""
     try:
         found = os.stat(path)
     except OSError:
@@ -437,7 +438,7 @@ def _open_cached(path: str, options: dict[str, Any]) -> Store:
 
 
 def _reopen(path: str, node: str, options: dict[str, Any]) -> Any:
-    """A node of a store that was open in another process."""
+    """A node of a store that was opened in another process."""
     options = dict(options)
     decoded = options.pop("decoded", False)
     found = _open_cached(path, options)[node]
@@ -450,7 +451,7 @@ def _reopen_table(
     options: dict[str, Any],
     steps: list[tuple[str | None, list[str] | None, str | None]],
 ) -> _native.Table:
-    """A selection of a table that was open in another process."""
+    """A selection of a table that was opened in another process."""
     table: _native.Table = _reopen(path, node, options)
     for selection, columns, where in steps:
         table = table.select(selection, columns, where)

@@ -1,4 +1,4 @@
-"""A picture of an array's shape and chunks, as notebooks know them: a bar, a rectangle or a box with the cuts of the grid."""
+"""Draws an array's shape and chunks for notebooks: a bar, a rectangle or a box with the lines of the grid."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-#: The longest side in pixels, and the shortest that is still seen.
+#: The longest side in pixels, and the shortest that is still visible.
 LONGEST, SHORTEST = 140.0, 14.0
-#: At most this many cuts are drawn along an axis.
-MOST_CUTS = 24
-#: How far the depth of a box goes to the right and down, for each of its pixels.
+#: The maximum number of grid lines per axis.
+MAX_CUTS = 24
+#: The offset to the right and down per pixel of depth.
 SLANT = 0.55
 
 _LINE = 'stroke="currentColor" stroke-width="{width}" stroke-opacity="{opacity}" fill="none"'
@@ -18,14 +18,14 @@ _TEXT = 'font-size="11" fill="currentColor" font-family="inherit"'
 
 
 def chunks_svg(shape: Sequence[int], chunks: Sequence[int] | None, names: Sequence[str | None]) -> str:
-    """The last three axes as a box; axes above them as a smaller picture beside it. Empty for a single value."""
+    """The last three axes as a box, and earlier axes as a smaller picture beside it. Empty for a scalar."""
     if not shape:
         return ""
     own = list(chunks) if chunks is not None else list(shape)
     start = max(0, len(shape) - 3)
     parts = []
     if start:
-        # Axes above the last three: how often the box stands.
+        # Axes before the last three show how often the box is repeated.
         parts.append(_one(shape[:start][-2:], own[:start][-2:], names[:start][-2:], 0.6))
         parts.append('<span style="font-size:16px;opacity:.6">×</span>')
     parts.append(_one(shape[start:], own[start:], names[start:], 1.0))
@@ -33,19 +33,19 @@ def chunks_svg(shape: Sequence[int], chunks: Sequence[int] | None, names: Sequen
 
 
 def _sides(shape: Sequence[int], scale: float) -> list[float]:
-    """Pixels of each axis: by logarithm, so that a side of 4 is seen beside one of 40,000."""
+    """The sides in pixels. The scale is logarithmic, so that a side of 4 is visible beside one of 40,000."""
     logs = [math.log2(max(extent, 1) + 1) for extent in shape]
     top = max(logs)
     return [max(SHORTEST, LONGEST * one / top) * scale for one in logs]
 
 
 def _cuts(extent: int, chunk: int, side: float) -> list[float]:
-    """Where chunks end, from 0 to the side; evenly thinned where there are too many to draw."""
+    """The chunk boundaries from 0 to the side, thinned evenly if there are too many to draw."""
     if extent <= 0 or chunk <= 0:
         return [0.0, side]
     count = -(-extent // chunk)
-    if count > MOST_CUTS:
-        return [side * index / MOST_CUTS for index in range(MOST_CUTS + 1)]
+    if count > MAX_CUTS:
+        return [side * index / MAX_CUTS for index in range(MAX_CUTS + 1)]
     return [side * min(index * chunk, extent) / extent for index in range(count + 1)]
 
 
@@ -56,7 +56,7 @@ def _label(name: str | None, extent: int) -> str:
 def _one(shape: Sequence[int], chunks: Sequence[int], names: Sequence[str | None], scale: float) -> str:
     shape, chunks, names = list(shape), list(chunks), list(names)
     if len(shape) == 1:
-        # A bar is drawn lying down.
+        # A bar is horizontal.
         sides = [SHORTEST * 1.6 * scale, _sides(shape, scale)[0]]
         shape, chunks, names, lying = [1, shape[0]], [1, chunks[0]], [None, names[0]], True
         cuts = [_cuts(extent, chunk, side) for extent, chunk, side in zip(shape, chunks, sides, strict=True)]
@@ -102,7 +102,7 @@ def _face(rows: list[float], columns: list[float], left: float, top: float) -> l
 
 
 def _corner(shape: Sequence[int], chunks: Sequence[int], sides: Sequence[float], left: float, top: float) -> str:
-    """The first chunk, filled, on the front of the whole."""
+    """The first chunk, filled, at the front of the box."""
     def share(axis: int) -> float:
         extent = max(shape[axis], 1)
         part = min(chunks[axis], extent) / extent

@@ -16,7 +16,7 @@ _wanted: ContextVar[int | None] = ContextVar("hyperslab_threads", default=None)
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Reads inside the block run on this many threads. With one, they stay on the caller's thread.
+    """Run reads inside the block on this many threads. With one, they stay on the caller's thread.
 
     The default is ``HYPERSLAB_NUM_THREADS`` if it is set, one inside a dask worker, else the number of cores of the process.
 

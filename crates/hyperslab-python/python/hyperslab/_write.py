@@ -77,8 +77,8 @@ class NewGroup:
         ``filters`` are given in the order of writing: ``"shuffle,gzip:9"``, ``["shuffle", "gzip:9"]`` or
         ``[{"name": "gzip", "level": 9}]``.
 
-        Assignments of whole chunks are stored at once, from any thread; parts wait in memory for the rest of their chunk,
-        and at the end the fill value is in the rest. Each chunk is stored once.
+        Assignments of whole chunks are stored at once, from any thread. Parts wait in memory until their chunk is complete;
+        at the end, missing cells get the fill value. Each chunk is stored once.
         """
         import numpy as np
 
@@ -87,7 +87,7 @@ class NewGroup:
             shape = data.shape if shape is None else shape
             dtype = data.dtype if dtype is None else dtype
         if shape is None or dtype is None:
-            raise InvalidError(f"{path}: data, or a shape and a type")
+            raise InvalidError(f"{path}: pass data, or a shape and a dtype")
         path = self._below(path)
         self._writer._parents(path)
         array = self._writer._native.array(
@@ -124,8 +124,8 @@ class NewGroup:
         dims: Sequence[str | None] | None = None,
         attrs: Mapping[str, Any] | None = None,
     ) -> _native.ArrayWriter:
-        """Like h5py: create an array from ``data``, or from a ``shape`` and ``dtype``. Works for every format that has the
-        filters.
+        """Like h5py: create an array from ``data``, or from a ``shape`` and ``dtype``. Works with every format that
+        supports the filters.
 
         ``compression`` is a name or a level of gzip, ``compression_opts`` its level; ``chunks=True`` chooses chunks.
         ``maxshape=None`` lets every dimension grow.
@@ -148,11 +148,11 @@ class NewGroup:
                 data = data.reshape(extents)
             extents = data.shape
         if extents is None:
-            raise InvalidError(f"{name}: data, or a shape")
+            raise InvalidError(f"{name}: pass data, or a shape")
         if dtype is None and data is None:
             dtype = "f4"  # h5py's default
         if filters is not None and (compression or shuffle or fletcher32):
-            raise InvalidError("filters says it all: leave out compression, shuffle and fletcher32")
+            raise InvalidError("filters excludes compression, shuffle and fletcher32")
         made = filters_of(compression, compression_opts, shuffle, fletcher32) if filters is None else filters
         most = (None,) * len(extents) if maxshape is None else (maxshape,) if isinstance(maxshape, int) else tuple(maxshape)
         own: Sequence[int] | None = None
@@ -172,7 +172,7 @@ class NewGroup:
         )
 
     def require_dataset(self, name: str, shape: int | Sequence[int], dtype: DTypeLike, **options: Any) -> Any:
-        """The array of this name, made where it is missing. One of another shape or type is a ``TypeError``."""
+        """The array with this name, created if it is missing. Raises ``TypeError`` if it has another shape or type."""
         import numpy as np
 
         found = self.get(name)
@@ -180,9 +180,9 @@ class NewGroup:
             return self.create_dataset(name, shape, dtype, **options)
         extents = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
         if isinstance(found, NewGroup) or tuple(found.shape) != extents:
-            raise TypeError(f"{self._below(name)} is there, and not an array of shape {extents}")
+            raise TypeError(f"{self._below(name)} exists, but is not an array of shape {extents}")
         if not np.can_cast(np.dtype(dtype), found.dtype):
-            raise TypeError(f"{self._below(name)} is there, and of type {found.dtype}, not {np.dtype(dtype)}")
+            raise TypeError(f"{self._below(name)} exists with the type {found.dtype}, not {np.dtype(dtype)}")
         return found
 
     def __getitem__(self, name: str) -> Any:
@@ -203,7 +203,7 @@ class NewGroup:
             return default
 
     def keys(self) -> list[str]:
-        """The names directly below, the old ones first."""
+        """The names directly below, existing ones first."""
         return self._writer._names(self._path)
 
     def values(self) -> list[Any]:
@@ -225,12 +225,12 @@ class NewGroup:
 
     def _below(self, name: str) -> str:
         if not isinstance(name, str):
-            raise InvalidError(f"nodes are named by texts, not {type(name).__name__}")
+            raise InvalidError(f"node names must be strings, not {type(name).__name__}")
         return _normal(name if name.startswith("/") else f"{self._path}/{name}")
 
 
 class Writer(NewGroup):
-    """A store that is being written, returned by :func:`create`. Nothing is visible before the block ends without an
+    """A store that is being written, returned by :func:`create`. Nothing is visible until the block ends without an
     exception."""
 
     def __init__(
@@ -264,9 +264,9 @@ class Writer(NewGroup):
         return "r+"
 
     def extend(self, path: str, data: ArrayLike, axis: int | str = 0) -> None:
-        """Makes an array of the store longer: ``data`` stands behind the last values along an axis, given by number or name.
+        """Extend an array of the store: append ``data`` along an axis, given by number or name.
 
-        Only where the store was opened by :func:`append`, once an array. Samples that come one at a time are added by
+        Requires a store opened by :func:`append`, and works once per array. To append one sample at a time, use
         ``store["t"].append(sample)``.
         """
         array = None if self._old is None else self._old[path]
@@ -275,9 +275,9 @@ class Writer(NewGroup):
         self._native.extend(array, data, axis_of(array, axis))
 
     def update_attrs(self, path: str, attrs: Mapping[str, Any]) -> None:
-        """Set attributes of a group or array. Attributes of the same names are replaced, the others stay.
+        """Set attributes of a group or array. Replaces attributes with the same names and keeps the others.
 
-        Of a store that was opened by :func:`append`: HDF5, TileDB and Zarr.
+        For a store opened by :func:`append`, supported in HDF5, TileDB and Zarr.
         """
         self._native.attributes(_normal(path), dict(attrs))
 
@@ -408,12 +408,13 @@ def File(
     format: str | None = None,
     **options: Any,
 ) -> Store | Writer:
-    """Opens a store under h5py's name and modes, in any format: ``r`` reads; ``w`` makes a new one and replaces an old one,
-    ``x`` and ``w-`` only where there is none; ``r+`` adds to one, ``a`` to one or to none.
+    """Open a store with h5py's name and modes, in any format: ``r`` reads; ``w`` creates a store and replaces an existing
+    one; ``x`` and ``w-`` create a store that must not exist; ``r+`` extends an existing store; ``a`` extends or creates
+    one.
 
-    Where no extension says otherwise, a new store is an HDF5 file. Unlike in h5py, nothing that is written is visible before
-    the end of the block (or ``close()``), and nothing is kept after an exception. Values that are stored are not changed:
-    arrays can become longer.
+    A new store is an HDF5 file unless its extension names another format. Unlike in h5py, nothing is visible before the end
+    of the block (or ``close()``), and an exception discards everything. Stored values cannot be changed, but arrays can
+    grow.
 
     >>> import hyperslab
     >>> with hyperslab.File(getfixture("tmp_path") / "x.h5", "w") as file:
@@ -453,12 +454,12 @@ def convert(
 ) -> dict[str, Any]:
     """Convert a store to another format. The target appears complete or not at all.
 
-    Source and target may be URLs, the target one of a bucket (``s3://bucket/…``). ``storage_options`` and ``anonymous`` are as
-    for :func:`open`, for both of them; a source that is reached otherwise is given as an open store.
+    Source and target may be URLs; a target URL must be in a bucket (``s3://bucket/…``). ``storage_options`` and
+    ``anonymous`` are as for :func:`open` and apply to both. If the source needs other options, pass it as an open store.
 
-    A table (also one in a ``.csv``, ``.parquet`` or ``.arrow`` file) becomes a sparse TileDB array over the columns named by
-    ``dimensions``, sorted in ``order`` (``"row-major"``, ``"column-major"``, ``"hilbert"``), with several rows at the same
-    coordinates only where ``duplicates`` allows it. ``append`` adds rows, or arrays, to a target that exists.
+    A table (also from a ``.csv``, ``.parquet`` or ``.arrow`` file) becomes a sparse TileDB array. ``dimensions`` names the
+    columns of its dimensions, and ``order`` its sort order (``"row-major"``, ``"column-major"``, ``"hilbert"``). Several
+    rows may have the same coordinates only with ``duplicates``. ``append`` adds rows or arrays to an existing target.
 
     >>> import hyperslab
     >>> target = getfixture("tmp_path") / "t.zarr"
@@ -520,12 +521,12 @@ def verify(
 
 
 def append(path: str | os.PathLike[str], *, format: str | None = None) -> Writer:
-    """Adds to a store that is there: new arrays and groups, more values for the arrays that it has, attributes. Nothing is
-    visible before the end of the block, and nothing ever after an exception.
+    """Extend an existing store: new arrays and groups, more values for existing arrays, attributes. Nothing is visible
+    before the end of the block, and an exception discards everything.
 
-    ``.tet``, HDF5, TileDB and Zarr. An HDF5 array grows along dimensions of a ``maxshape`` with room, a TileDB array as far as
-    its domain reaches; a TileDB store gets no new arrays. Of an HDF5, TileDB or Zarr store, a writer that is killed while
-    the block ends leaves each array as it was or as it becomes; of a ``.tet`` file, all of them alike.
+    Supports ``.tet``, HDF5, TileDB and Zarr. An HDF5 array can grow along dimensions up to their ``maxshape``, a TileDB
+    array up to the end of its domain. If the process is killed while the block ends, each array of an HDF5, TileDB or Zarr
+    store is in its old or its new state; in a ``.tet`` file, all arrays are in the same state.
 
     >>> import hyperslab, numpy as np
     >>> path = getfixture("tmp_path") / "days.tet"
@@ -547,8 +548,8 @@ def diff(
     atol: float = 0.0,
     attributes: bool = True,
 ) -> dict[str, Any]:
-    """What differs between two stores, of any two formats: nodes, types, shapes, values and attributes, as
-    ``tet diff --json`` tells it. Compared chunk by chunk, so that neither need fit into memory. NaN equals NaN.
+    """Compare two stores of any formats: nodes, types, shapes, values and attributes, with the result of ``tet diff
+    --json``. Compares chunk by chunk, so neither store must fit in memory. NaN equals NaN.
 
     >>> import hyperslab
     >>> hyperslab.diff(getfixture("path"), getfixture("path"))["same"]

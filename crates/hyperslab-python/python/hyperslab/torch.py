@@ -1,7 +1,7 @@
-"""Samples for PyTorch, from arrays of any format: rows along the first axis.
+"""Samples for PyTorch from arrays of any format: rows along the first axis.
 
-:class:`Dataset` gives samples by number, :class:`IterableDataset` streams them chunk by chunk, shuffled by chunk. Both work in
-the workers of a ``DataLoader``, forked or spawned: each worker opens the store for itself.
+:class:`Dataset` returns samples by index, :class:`IterableDataset` streams them chunk by chunk, shuffled by chunk. Both
+work in the workers of a ``DataLoader``, forked or spawned: each worker opens the store itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Dataset", "IterableDataset"]
 
 
 def _arrays(source: Any, nodes: Sequence[str], decode: bool, options: dict[str, Any]) -> list[Array]:
-    """The arrays of a store, or those given; all of one length."""
+    """The arrays of a store, or the given arrays. All must have the same length."""
     if isinstance(source, Array):
         found = [source]
     elif isinstance(source, Sequence) and not isinstance(source, str):
@@ -35,7 +35,7 @@ def _arrays(source: Any, nodes: Sequence[str], decode: bool, options: dict[str, 
         store = source if isinstance(source, Store) else Store(source, **options)
         found = [store[node] for node in nodes] if nodes else [store[store._native.only_node()]]
     if nodes and isinstance(source, Array | list | tuple):
-        raise InvalidError("nodes are names in a store; arrays are given alone")
+        raise InvalidError("nodes names arrays of a store; pass arrays without it")
     for array in found:
         if not isinstance(array, Array) or array.ndim == 0:
             raise InvalidError(f"samples are rows of arrays; {array!r} has none")
@@ -49,7 +49,7 @@ def _tensor(values: Any) -> Any:
     values = np.asarray(np.ma.filled(values) if isinstance(values, np.ma.MaskedArray) else values)
     if values.dtype.kind not in "biufc":
         return values.tolist()
-    # A tensor shares the memory, and may be written to: views of mapped files are copied first.
+    # A tensor shares the memory and may be written to, so copy read-only views of mapped files.
     if not values.flags.writeable or not values.flags.c_contiguous or not values.dtype.isnative:
         values = np.array(values, dtype=values.dtype.newbyteorder("="), order="C")
     return torch.from_numpy(values)
@@ -60,7 +60,7 @@ def _sample(parts: list[Any]) -> Any:
 
 
 class _Samples:
-    """The common base of both data sets."""
+    """The common base of both datasets."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class _Samples:
         self.transform = transform
 
     def _read(self, key: Any) -> list[NDArray[Any]]:
-        """Rows of all arrays. Workers run beside each other, so each reads on one thread."""
+        """Rows of all arrays. Workers run in parallel, so each reads on one thread."""
         if get_worker_info() is None:
             return [array[key] for array in self.arrays]
         with threads(1):
@@ -86,14 +86,14 @@ class _Samples:
 
 
 class Dataset(_Samples):
-    """Samples by number: rows of an array, or tuples of rows of several arrays of one length.
+    """Samples by index: rows of an array, or tuples of rows of several arrays of the same length.
 
-    ``Dataset("train.h5", "/images", "/labels")[5]`` is a pair of tensors. A list of numbers reads a whole batch at once, each
-    chunk once; a ``DataLoader`` asks for batches by itself. ``transform`` is called with each sample, or with each batch that
-    is asked for by a list. ``decode`` applies the conventions of the file (scale, offset, missing values). Further options are
-    those of :func:`hyperslab.open`.
+    ``Dataset("train.h5", "/images", "/labels")[5]`` is a pair of tensors. A list of indices reads a whole batch, and each of
+    its chunks once; a ``DataLoader`` requests batches automatically. ``transform`` is called with each sample, or with each
+    batch that is requested by a list. ``decode`` applies the file's conventions (scale, offset, missing values). Further
+    options are those of :func:`hyperslab.open`.
 
-    A batch without the cost of collating it: ``DataLoader(data, sampler=BatchSampler(RandomSampler(data), 64, False),
+    To avoid the cost of collating a batch: ``DataLoader(data, sampler=BatchSampler(RandomSampler(data), 64, False),
     batch_size=None)``.
     """
 
@@ -108,18 +108,18 @@ class Dataset(_Samples):
         return self._finish([np.asarray(row) if np.ndim(row) else row for row in self._read(int(index))])
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
-        """A batch as a list of samples, read at once: what a ``DataLoader`` asks for before it collates them."""
+        """Return a batch as a list of samples, read at once. A ``DataLoader`` calls this before it collates them."""
         batch = self._read(np.asarray(indices, dtype="int64"))
         return [self._finish([part[row] for part in batch]) for row in range(len(indices))]
 
 
 class IterableDataset(_Samples, _Iterable):  # type: ignore[misc]
-    """Samples chunk by chunk, each chunk read once: the fastest way through a compressed file.
+    """Samples chunk by chunk, with each chunk read once: the fastest way to read a compressed file.
 
-    ``shuffle`` gives chunks in another order, and samples in another order within ``mix`` chunks at a time. The order depends
-    on ``seed`` and on the epoch: call :meth:`set_epoch` before each. ``batch_size`` gives batches instead of samples; use
-    ``DataLoader(data, batch_size=None)`` then. Workers of a ``DataLoader`` get chunks of their own; ``part=(rank, count)``
-    gives each of several processes its part. Other options are those of :class:`Dataset`.
+    ``shuffle`` changes the order of chunks, and mixes the samples within ``mix`` chunks at a time. The order depends on
+    ``seed`` and on the epoch: call :meth:`set_epoch` before each. ``batch_size`` returns batches instead of samples; use
+    ``DataLoader(data, batch_size=None)`` then. Workers of a ``DataLoader`` read disjoint chunks; ``part=(rank, count)``
+    divides the chunks between processes. Other options are those of :class:`Dataset`.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class IterableDataset(_Samples, _Iterable):  # type: ignore[misc]
     ) -> None:
         super().__init__(source, *nodes, transform=transform, decode=decode, **options)
         if mix < 1 or (batch_size is not None and batch_size < 1) or not 0 <= part[0] < part[1]:
-            raise InvalidError("mix and batch_size are at least 1, and part is (rank, count) with a rank below the count")
+            raise InvalidError("mix and batch_size must be at least 1, and part must be (rank, count) with rank < count")
         self.shuffle, self.seed, self.mix, self.epoch = shuffle, seed, mix, 0
         self.batch_size, self.drop_last, self.part = batch_size, drop_last, part
 
@@ -147,7 +147,7 @@ class IterableDataset(_Samples, _Iterable):  # type: ignore[misc]
         self.epoch = epoch
 
     def _blocks(self) -> list[tuple[int, int]]:
-        """Rows of chunks of the first array, in the order of this epoch; those of this process and worker."""
+        """Rows of chunks of the first array in the order of this epoch, limited to those of this process and worker."""
         first = self.arrays[0]
         step = max(1, first.chunks[0]) if first.chunks is not None else max(1, (4 << 20) // max(1, first.nbytes // max(1, len(first))))
         starts = np.arange(0, len(first), step)
@@ -164,7 +164,7 @@ class IterableDataset(_Samples, _Iterable):  # type: ignore[misc]
         return self._rows(blocks) if self.batch_size is None else self._batches(blocks, self.batch_size)
 
     def _groups(self, blocks: list[tuple[int, int]]) -> Iterator[list[NDArray[Any]]]:
-        """The rows of some chunks at a time, mixed."""
+        """The rows of several chunks at a time, mixed."""
         for at in range(0, len(blocks), self.mix):
             own = blocks[at : at + self.mix]
             parts = [self._read(slice(start, stop)) for start, stop in own]
@@ -192,7 +192,7 @@ class IterableDataset(_Samples, _Iterable):  # type: ignore[misc]
             yield self._finish(rest)
 
     def __len__(self) -> int:
-        """Samples, or batches, of this process; with workers, each of them may end with a batch that is not full."""
+        """The number of samples or batches of this process. With workers, each worker may end with an incomplete batch."""
         rows = sum(stop - start for start, stop in self._blocks())
         if self.batch_size is None:
             return rows

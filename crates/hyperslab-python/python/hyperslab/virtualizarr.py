@@ -1,4 +1,4 @@
-"""A parser for VirtualiZarr: ``HyperslabParser()(url, registry)`` gives a store of references to the file's chunks."""
+"""A parser for VirtualiZarr: ``HyperslabParser()(url, registry)`` returns a store of references to the file's chunks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hyperslab._references import INLINE_LIMIT, references
 class HyperslabParser:
     """Reads the chunk index of HDF5, ``.tet``, NumPy and Zarr files without libhdf5.
 
-    A parser of VirtualiZarr is any callable of an address and a registry of object stores.
+    A VirtualiZarr parser is any callable that takes a URL and a registry of object stores.
     """
 
     def __init__(self, *, group: str | None = None, inline_limit: int = INLINE_LIMIT) -> None:

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from hyperslab._attributes import Attributes
     from hyperslab._storage import StorageOptions
 
-#: What NetCDF-4 and Zarr writers keep for themselves.
+#: Attributes that NetCDF-4 and Zarr writers use internally.
 _HIDDEN = frozenset(
     "CLASS NAME DIMENSION_LIST REFERENCE_LIST DIMENSION_LABELS _Netcdf4Dimid _Netcdf4Coordinates _nc3_strict "
     "_NCProperties _ARRAY_DIMENSIONS".split()
 )
 _ONLY_DIMENSION = "This is a netCDF dimension but not a netCDF variable"
-#: Formats of the NetCDF library.
+#: The formats of the NetCDF library.
 _NETCDF = frozenset({"hdf5", "netcdf3"})
 
 
@@ -58,7 +58,7 @@ class HyperslabArray(BackendArray):
         )
 
     async def _read_elsewhere(self, key: tuple[Any, ...]) -> Any:
-        # Reading releases the GIL, so that other requests of the event loop go on.
+        # Reading releases the GIL, so other requests of the event loop continue.
         return await asyncio.to_thread(self._read, key)
 
     def _read(self, key: tuple[Any, ...]) -> Any:
@@ -85,7 +85,7 @@ def _dtype(array: _native.Array) -> np.dtype[Any]:
 
 
 class HyperslabDataStore(AbstractDataStore):
-    """One group of a store, as xarray sees it. Pickled as a path."""
+    """One group of a store for xarray. Pickled as a path."""
 
     def __init__(self, path: str, group: str | None = None, options: dict[str, Any] | None = None) -> None:
         self.path = _native.absolute_location(path)
@@ -178,7 +178,7 @@ def _dimensions(array: _native.Array, sizes: dict[int, list[str]]) -> tuple[str,
 
 
 def _add_labels(variables: dict[str, Variable], array: _native.Array) -> None:
-    """Labels that an array brings along become coordinates."""
+    """Turn labels stored with an array into coordinates."""
     for name, labels in zip(array.dims, array.labels, strict=True):
         if name is not None and isinstance(labels, np.ndarray) and name not in variables:
             variables[name] = Variable((name,), labels)
@@ -196,7 +196,8 @@ def _attributes(attributes: Attributes, format: str) -> dict[str, Any]:
 
 
 def _netcdf_encoding(array: _native.Array) -> dict[str, Any]:
-    """How a variable is stored, in the words of xarray's NetCDF engines, so that ``to_netcdf`` stores it alike."""
+    """The storage of a variable under the names of xarray's NetCDF engines, so that ``to_netcdf`` stores it the same
+    way."""
     filters = {each["name"]: each for each in array.filters}
     compressors = {"zlib": "gzip", "szip": "szip", "zstd": "zstd", "bzip2": "bzip2", "blosc": "blosc"}
     encoding: dict[str, Any] = {name: own in filters for name, own in compressors.items()}
@@ -234,7 +235,7 @@ class HyperslabEntrypoint(BackendEntrypoint):
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """What is ours alone, ``.tet`` and TileDB, and URLs by their ending: xarray asks its own engines first."""
+        """Accept ``.tet`` files, TileDB folders, and URLs by their extension. xarray asks its own engines first."""
         try:
             path = os.fspath(filename_or_obj)
             if not isinstance(path, str):
@@ -284,10 +285,10 @@ class HyperslabEntrypoint(BackendEntrypoint):
     def open_groups_as_dict(
         self, filename_or_obj: Any, *, group: str | None = None, **options: Any
     ) -> dict[str, Dataset]:
-        """Every group with arrays of its own or below, by its path."""
+        """All groups that contain arrays, directly or below, by path."""
         opening = {name: options.pop(name) for name in _OPENING if name in options}
         location, opening["storage_options"] = located(filename_or_obj, opening.get("storage_options"))
-        # One opening for all groups.
+        # Share one opening between all groups.
         opening = _options(location, **opening)
         store = HyperslabDataStore(location, group, opening)
         root = store._root()
@@ -309,7 +310,7 @@ class HyperslabEntrypoint(BackendEntrypoint):
         return DataTree.from_dict(groups)
 
 
-#: The parameters that say how a store is opened; the others say how it is decoded.
+#: The parameters for opening a store. The others are for decoding.
 _OPENING = ("format", "mapped", "threads", "external", "storage_options", "anonymous")
 
 
@@ -322,7 +323,7 @@ def _options(
     storage_options: StorageOptions | None = None,
     anonymous: bool = False,
 ) -> dict[str, Any]:
-    """The options that differ from the default, such that they can be compared."""
+    """The options that differ from the default, in a form that can be compared."""
     settings = flat(storage_options)
     check_remote(settings, anonymous, path)
     given = {

@@ -1,4 +1,4 @@
-//! Additions to a directory store that is there.
+//! Extends an existing directory store.
 
 use std::path::Path as LocalPath;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use super::{Failure, Upload, runtime};
 use crate::storage::RemoteStorage;
 
 impl Upload {
-    /// Claims the store, lets `make` read it and say what to change, and does it.
+    /// Claims the store, lets `make` read it and determine the changes, and applies them.
     ///
-    /// Objects that were read through the storage are replaced only where they are still the same.
+    /// Objects that were read through the storage are only replaced if they are still the same.
     pub(crate) fn change<T>(
         &self,
         storage: &RemoteStorage,
@@ -24,7 +24,7 @@ impl Upload {
         stop: &Arc<AtomicBool>,
     ) -> Result<T> {
         let _claim = self.claim()?;
-        // What was read before the claim may be old.
+        // Data read before the claim may be outdated.
         storage.forget();
         let (made, steps) = make()?;
         let mut created = Vec::new();
@@ -40,7 +40,7 @@ impl Upload {
                 }
             };
             if let Err(error) = done {
-                // Objects that no document speaks of.
+                // No document refers to these objects.
                 let _ = self.remove(created);
                 return Err(error);
             }
@@ -79,7 +79,7 @@ impl Upload {
         }
     }
 
-    /// An object that no document speaks of is what a killed writer left: the claim keeps those away that are alive.
+    /// Objects that no document refers to are leftovers of a killed writer: the claim excludes active writers.
     fn put_over_leftovers(&self, jobs: Vec<Job>, done: &[Path], stop: &Arc<AtomicBool>) -> Result<()> {
         let left: Vec<Job> = jobs.into_iter().filter(|job| !done.contains(&job.path)).collect();
         let found = self.client.stat_all(left.iter().map(|job| job.path.clone()).collect())?;

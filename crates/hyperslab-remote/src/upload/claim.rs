@@ -1,4 +1,4 @@
-//! The object beside a directory store that keeps other writers away while it is changed.
+//! The object beside a directory store that excludes other writers while it changes.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,7 +19,7 @@ pub(super) struct Claim<'a> {
 }
 
 impl Upload {
-    /// A name beside the store: `.NAME.ENDING` in the same folder.
+    /// A key beside the store: `.NAME.ENDING` in the same folder.
     pub(super) fn beside(&self, ending: &str) -> Result<String> {
         let (folder, name) = self.key.rsplit_once('/').unwrap_or(("", &self.key));
         if name.is_empty() {
@@ -30,11 +30,11 @@ impl Upload {
         Ok(if folder.is_empty() { own } else { format!("{folder}/{own}") })
     }
 
-    /// Keeps other writers away from the store.
+    /// Excludes other writers from the store.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when another writer has it.
+    /// [`Io`](Error::Io) if another writer holds the claim.
     pub(super) fn claim(&self) -> Result<Claim<'_>> {
         let key = self.beside("claim")?;
         let path = self.path_under("", &key)?;
@@ -58,7 +58,7 @@ impl Upload {
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        // One that stays names itself in the next writer's error.
+        // If this fails, the next writer's error names the remaining object.
         let _ = self.upload.remove(vec![self.path.clone()]);
     }
 }

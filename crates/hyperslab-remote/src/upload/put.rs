@@ -1,4 +1,4 @@
-//! Objects that are put: one, or many at once.
+//! Uploads objects: one, or many at once.
 
 use std::io::{ErrorKind, Read};
 use std::path::{Path as LocalPath, PathBuf};
@@ -21,19 +21,19 @@ use crate::client::Version;
 use crate::failure::Failure;
 use crate::wire::{Condition, Wire};
 
-/// Objects up to this size are put in one request.
+/// Objects up to this size are uploaded in one request.
 const ONE_REQUEST: u64 = 32 << 20;
-/// Parts of larger ones, and how many are on their way.
+/// The part size of larger uploads, and the number of parts in flight.
 const PART: usize = 16 << 20;
 const PARTS: usize = 4;
-/// How often an upload looks whether it should stop.
-const GLANCE: Duration = Duration::from_millis(50);
-/// How long an upload that is given up may take to say so to the server.
-const ABORTING: Duration = Duration::from_secs(20);
-/// The name of the metadata in which an object says which request made it.
+/// How often an upload checks whether it should stop.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// The time limit for telling the server that an upload is aborted.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(20);
+/// The metadata field that records the request that created an object.
 const MADE_BY: &str = "hyperslabwrite";
 
-/// Where objects go.
+/// The destination of objects.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) store: Arc<dyn ObjectStore>,
@@ -54,12 +54,12 @@ impl Source {
     }
 }
 
-/// What must be in an object's place.
+/// The condition for the object's previous state.
 #[derive(Debug, Clone)]
 pub(super) enum Mode {
-    /// Nothing.
+    /// It must not exist.
     Create,
-    /// This.
+    /// It must be this version.
     Update(Version),
 }
 
@@ -71,12 +71,12 @@ pub(super) struct Job {
     pub(super) mode: Mode,
 }
 
-/// What became of a list of uploads.
+/// The result of several uploads.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// These objects are there.
+    /// Objects that were uploaded.
     pub(super) done: Vec<Path>,
-    /// These may have arrived although the answer did not.
+    /// Objects that may have been uploaded, although the response was lost.
     pub(super) doubtful: Vec<Path>,
     /// The first failure.
     pub(super) failure: Option<Failure>,
@@ -86,7 +86,7 @@ fn stopped() -> Failure {
     Failure::Other(ErrorKind::Interrupted, "stopped before the end".to_owned())
 }
 
-/// Waits for a request, unless somebody asks to stop: then the request is dropped.
+/// Waits for a request. Drops it if the caller asks to stop.
 async fn unless_stopped<T>(
     stop: &AtomicBool,
     work: impl Future<Output = Result<T, Failure>>,
@@ -96,14 +96,14 @@ async fn unless_stopped<T>(
         if stop.load(Ordering::Relaxed) {
             return Err(stopped());
         }
-        match future::select(work, std::pin::pin!(tokio::time::sleep(GLANCE))).await {
+        match future::select(work, std::pin::pin!(tokio::time::sleep(POLL_INTERVAL))).await {
             Either::Left((answer, _)) => return answer,
             Either::Right(((), unfinished)) => work = unfinished,
         }
     }
 }
 
-/// A mark that no other request of any writer has.
+/// A mark that identifies this request among those of all writers.
 fn mark() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -115,8 +115,8 @@ fn mark() -> String {
 }
 
 impl Target {
-    /// Puts objects, many at once. After a failure nothing more is started, and what is on its way is waited for: it could
-    /// arrive later, else.
+    /// Uploads objects, many at once. After a failure, no more uploads are started, but those in flight are awaited,
+    /// because they might otherwise arrive later.
     pub(super) async fn put_all(self, jobs: Vec<Job>, stop: Arc<AtomicBool>) -> Outcome {
         let failed = Arc::new(AtomicBool::new(false));
         let each = jobs.into_iter().map(|job| {
@@ -148,7 +148,7 @@ impl Target {
         all
     }
 
-    /// Puts one object: in one request, or in parts that become an object when all are there.
+    /// Uploads one object: in one request, or in parts that become an object when all are complete.
     pub(super) async fn put(&self, job: &Job, stop: &AtomicBool) -> Result<(), Failure> {
         let mark = mark();
         let attributes: Attributes =
@@ -160,7 +160,7 @@ impl Target {
             source => unless_stopped(stop, self.put_whole(job, source, attributes)).await,
         };
         match sent {
-            // Perhaps by a request whose answer was lost.
+            // The object may come from an earlier attempt of this request whose response was lost.
             Err(Failure::Other(ErrorKind::AlreadyExists, _) | Failure::Changed)
                 if self.made_by(&job.path, &mark).await =>
             {
@@ -205,7 +205,7 @@ impl Target {
         };
         let result = unless_stopped(stop, async {
             self.put_parts(&mut *upload, &mut opened, file).await?;
-            // Servers that know no conditions here are asked beforehand.
+            // For servers without conditions on multipart uploads, check beforehand.
             self.check(job).await?;
             self.wire.expect(&job.path, condition);
             let completed = upload.complete().await;
@@ -220,8 +220,8 @@ impl Target {
         .await;
         if result.is_err() {
             self.wire.expect(&job.path, None);
-            // The parts are of no use; the error that matters is the first.
-            let _ = tokio::time::timeout(ABORTING, upload.abort()).await;
+            // The parts are useless now. Report the first error, not a failure to abort.
+            let _ = tokio::time::timeout(ABORT_TIMEOUT, upload.abort()).await;
         }
         result
     }
@@ -251,7 +251,7 @@ impl Target {
         }
     }
 
-    /// Is in the object's place what must be there?
+    /// Checks the condition for the object's previous state.
     async fn check(&self, job: &Job) -> Result<(), Failure> {
         match (self.version(&job.path).await?, &job.mode) {
             (None, Mode::Create) => Ok(()),
@@ -261,7 +261,7 @@ impl Target {
         }
     }
 
-    /// The object that is there now.
+    /// The current version of the object.
     pub(super) async fn version(&self, path: &Path) -> Result<Option<Version>, Failure> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         match self.store.get_opts(path, options).await {
@@ -271,7 +271,7 @@ impl Target {
         }
     }
 
-    /// Was the object that is there made by the request with this mark?
+    /// Returns true if the existing object was created by the request with this mark.
     async fn made_by(&self, path: &Path, mark: &str) -> bool {
         let options = GetOptions { head: true, ..GetOptions::default() };
         let Ok(found) = self.store.get_opts(path, options).await else { return false };

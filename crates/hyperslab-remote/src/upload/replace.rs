@@ -1,4 +1,4 @@
-//! A directory store in the place of what was there.
+//! Replaces an existing store by a directory store.
 
 use std::collections::HashSet;
 use std::path::Path as LocalPath;
@@ -14,9 +14,10 @@ use super::put::{Outcome, Target};
 use super::{AT_ONCE, Failure, Present, Upload, collect, rank, runtime};
 
 impl Upload {
-    /// Uploads a folder in the place of what was found there. `last` makes the new store visible, `replaced` the old one.
+    /// Uploads a folder, replacing the objects found before. `last` makes the new store visible, `replaced` the old
+    /// one.
     ///
-    /// The old store stays as it is until the new one is complete beside it.
+    /// The old store stays unchanged until the new one is complete beside it.
     pub(crate) fn replace_folder(
         &self,
         folder: &LocalPath,
@@ -30,7 +31,7 @@ impl Upload {
         let staged = self.beside(&format!("{:016x}.part", random()))?;
         let complete = self.stage(folder, &staged, stop).and_then(|()| self.check_same(&before, present));
         if let Err(error) = complete {
-            // Nobody has seen it.
+            // The staged objects were never visible.
             let _ = self.remove_under(&staged);
             return Err(error);
         }
@@ -53,10 +54,10 @@ impl Upload {
         Error::io(self.url.as_str(), std::io::Error::other(text.to_owned()))
     }
 
-    /// Uploads all files under a key that nobody looks at.
+    /// Uploads all files below a key that no reader looks at.
     fn stage(&self, folder: &LocalPath, staged: &str, stop: &Arc<AtomicBool>) -> Result<()> {
         for jobs in self.stages(folder, staged, &[])? {
-            // A copy that the server refuses is noticed before anything is hidden.
+            // A trial copy detects missing permissions before anything is hidden.
             let trial = jobs.first().map(|job| job.path.clone());
             let target = self.target()?;
             let Outcome { failure, .. } = runtime::run(target.put_all(jobs, Arc::clone(stop)))?;
@@ -96,7 +97,7 @@ impl Upload {
         runtime::run(look)?.map_err(|failure: Failure| self.failed(failure))
     }
 
-    /// Refuses to replace what another writer has changed since it was looked at.
+    /// Fails if another writer has changed the store since it was examined.
     fn check_same(&self, before: &[(Path, Option<String>)], present: &Present) -> Result<()> {
         let mut paths: Vec<Path> = before.iter().map(|(path, _)| path.clone()).collect();
         let mut tags: Vec<Option<String>> = before.iter().map(|(_, tag)| tag.clone()).collect();
@@ -115,8 +116,8 @@ impl Upload {
         Ok(())
     }
 
-    /// Hides the old store, copies the new one to its place and shows it; gives its objects. No bytes pass through this
-    /// machine.
+    /// Hides the old store, copies the new one into place and makes it visible. Returns its objects. The server
+    /// copies, so no bytes are transferred.
     fn exchange(
         &self,
         folder: &LocalPath,
@@ -133,7 +134,7 @@ impl Upload {
             kept.insert(to.clone());
             stages[rank(key, last)].push((self.path_under(staged, key)?, to));
         }
-        // The last that made it visible goes first.
+        // Remove them in reverse order of their upload.
         for (path, _) in before.iter().rev() {
             self.remove(vec![path.clone()])?;
         }
@@ -143,9 +144,9 @@ impl Upload {
         Ok(kept)
     }
 
-    /// Removes what the old store had and the new one has not.
+    /// Removes the objects of the old store that the new one does not have.
     fn remove_except(&self, kept: &HashSet<Path>) -> Result<()> {
-        // It may have been a file before.
+        // The old store may have been a file.
         let mut others = if self.key.is_empty() { Vec::new() } else { vec![self.path("")?] };
         others.extend(self.objects("")?.into_iter().filter(|path| !kept.contains(path)));
         self.remove(others)
@@ -169,7 +170,7 @@ impl Upload {
     }
 }
 
-/// A number that no other writer picks.
+/// A random number, so that no other writer uses the same one.
 fn random() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()

@@ -40,7 +40,7 @@ pub(crate) fn encode(values: &Values) -> Result<String, Failure> {
     Ok(out)
 }
 
-/// C's `%.18e`.
+/// Formats a number like C's `%.18e`.
 fn scientific(number: f64) -> String {
     if number.is_nan() {
         return "nan".to_owned();
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_of_printf() {
+    fn numbers_match_printf() {
         assert_eq!(scientific(0.1), "1.000000000000000056e-01");
         assert_eq!(scientific(-1e300), "-1.000000000000000053e+300");
         assert_eq!(scientific(0.0), "0.000000000000000000e+00");

@@ -1,4 +1,4 @@
-//! Answers of `/data`: a selection of values as JSON, bytes, CSV, `.npy` or TIFF.
+//! Responses of `/data`: selected values as JSON, bytes, CSV, `.npy` or TIFF.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::parameters::Parameters;
 use crate::stores::Opened;
 use crate::work::Job;
 
-/// Larger results are sent while they are read.
+/// Larger results are streamed.
 const STREAM: u64 = 8 << 20;
-/// The most that a piece of a stream takes.
+/// The maximum size of one block of a stream.
 const PIECE: u64 = 32 << 20;
-/// Text of one number, at most about.
+/// The approximate maximum length of a number in text.
 const DIGITS: u64 = 28;
 
-/// How values are written.
+/// The format of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Json,
@@ -57,8 +57,8 @@ impl Form {
     }
 }
 
-/// What is asked for beyond the dataset.
-struct Wish<'a> {
+/// The requested format and selection.
+struct DataRequest<'a> {
     form: Form,
     safe: bool,
     flatten: bool,
@@ -73,7 +73,7 @@ pub(crate) fn data(parameters: &Parameters, opened: &Opened, job: &Job) -> Resul
         Some("safe") => true,
         Some(other) => return Err(Failure::query(format!("Unsupported dtype {other}"))),
     };
-    let wish = Wish {
+    let request = DataRequest {
         form: Form::parse(parameters.get("format"))?,
         safe,
         flatten: parameters.flag("flatten")?,
@@ -81,22 +81,22 @@ pub(crate) fn data(parameters: &Parameters, opened: &Opened, job: &Job) -> Resul
     };
     if let Entity::Array(array) = &entity {
         if array.schema().stored.no_space {
-            return nothing(&wish);
+            return null_dataset(&request);
         }
-        if let Some(answer) = streamed(array, &wish, job)? {
+        if let Some(answer) = streamed(array, &request, job)? {
             return Ok(answer);
         }
     }
-    let values = selected_values(&path, &entity, wish.selection, job)?;
+    let values = selected_values(&path, &entity, request.selection, job)?;
     let big = matches!(&entity, Entity::Array(array) if is_big_endian(array));
-    let held = job.reserve(encoded_bytes(&values, wish.form))?;
-    Ok(encode(values, &wish, big)?.held(held))
+    let held = job.reserve(encoded_bytes(&values, request.form))?;
+    Ok(encode(values, &request, big)?.held(held))
 }
 
-/// A dataset without a dataspace.
-fn nothing(wish: &Wish<'_>) -> Result<Answer, Failure> {
-    match wish.form {
-        _ if wish.safe => Err(Failure::query("Unsupported dtype safe for non-numeric data")),
+/// The response for a dataset with a null dataspace.
+fn null_dataset(request: &DataRequest<'_>) -> Result<Answer, Failure> {
+    match request.form {
+        _ if request.safe => Err(Failure::query("Unsupported dtype safe for non-numeric data")),
         Form::Json => Ok(Answer::new("application/json", Bytes::from_static(b"null"))),
         Form::Bin => Ok(Answer::new("application/octet-stream", Bytes::new())),
         other => Err(unsupported(other)),
@@ -107,7 +107,7 @@ fn unsupported(form: Form) -> Failure {
     Failure::query(format!("Unsupported encoding {} for non-numeric content", form.name()))
 }
 
-/// The values that a selection of any dataset means.
+/// The selected values of any dataset.
 pub(crate) fn selected_values(
     path: &str,
     entity: &Entity,
@@ -134,7 +134,7 @@ pub(crate) fn selected_values(
     }
 }
 
-/// Numbers that may be missing are floats for those who cannot ask which are: not-a-number stands for a missing one.
+/// Converts nullable numbers to floats, with NaN for missing values, because the API has no way to request validity.
 fn without_missing(values: Values) -> Values {
     let Some(validity) = &values.elements.validity else { return values };
     let Some(bytes) = values.elements.as_fixed() else { return values };
@@ -147,7 +147,7 @@ fn without_missing(values: Values) -> Values {
     Values { dtype: DType::Float64, shape: values.shape, elements: Elements::fixed(floats) }
 }
 
-/// The type that a dataset is shown with: see [`without_missing`].
+/// The type under which a dataset is shown: see [`without_missing`].
 pub(crate) fn shown_dtype(array: &ArrayReader) -> Option<DType> {
     let schema = array.schema();
     (schema.nullable && super::stats::numbers_of(&schema.dtype).is_some()).then_some(DType::Float64)
@@ -157,7 +157,7 @@ pub(crate) fn positions_of(array: &ArrayReader, selection: Option<&str>) -> Resu
     Ok(parse_selection(selection)?.resolve(array.schema().shape(), &[])?)
 }
 
-/// `0,:,2:5`: a position or a slice an axis, as h5grove reads it.
+/// Parses `0,:,2:5`: an index or a slice per axis, as in h5grove.
 fn parse_selection(text: Option<&str>) -> Result<Selection, Failure> {
     let Some(text) = text else { return Ok(Selection::all()) };
     let wrong = || Failure::query(format!("{text} is not a valid selection"));
@@ -179,7 +179,7 @@ fn parse_selection(text: Option<&str>) -> Result<Selection, Failure> {
     Ok(Selection::positions(axes.collect::<Result<Vec<_>, Failure>>()?))
 }
 
-/// Some cells of values in memory.
+/// Selects cells of values in memory.
 fn pick(values: Values, positions: &Positions) -> Result<Values, Failure> {
     let mut picks = vec![0_usize];
     for (axis, extent) in positions.axes.iter().zip(&values.shape) {
@@ -198,7 +198,7 @@ fn pick(values: Values, positions: &Positions) -> Result<Values, Failure> {
     Ok(Values::new(values.dtype, &positions.shape(), elements)?)
 }
 
-/// Rows of a table as structs.
+/// The rows of a table as structs.
 fn rows(table: &TableReader, selection: Option<&str>, job: &Job) -> Result<Values, Failure> {
     let all = table.inner().rows()?;
     let positions = parse_selection(selection)?.resolve(&[all], &[])?;
@@ -214,7 +214,7 @@ fn rows(table: &TableReader, selection: Option<&str>, job: &Job) -> Result<Value
         .map(|i| (0, (axis.start as i64 + axis.step * i as i64 - first as i64) as usize))
         .collect();
     if picks.iter().any(|(_, row)| *row >= batch.rows) {
-        return Err(Failure::query("the table has fewer rows than it says"));
+        return Err(Failure::query("the table has fewer rows than its metadata claims"));
     }
     let members = columns.iter().zip(&batch.columns);
     let members = members
@@ -225,7 +225,7 @@ fn rows(table: &TableReader, selection: Option<&str>, job: &Job) -> Result<Value
     Ok(Values { dtype: fields.into(), shape: positions.shape(), elements })
 }
 
-/// The rows of a range of numbers, in the order of the table.
+/// The rows whose numbers are in `wanted`, in table order.
 pub(crate) fn row_range(
     table: &TableReader,
     wanted: std::ops::Range<u64>,
@@ -279,30 +279,30 @@ fn encoded_bytes(values: &Values, form: Form) -> u64 {
     }
 }
 
-fn encode(values: Values, wish: &Wish<'_>, big_endian: bool) -> Result<Answer, Failure> {
+fn encode(values: Values, request: &DataRequest<'_>, big_endian: bool) -> Result<Answer, Failure> {
     let numeric = is_numeric(&values.dtype);
-    if wish.safe && !numeric {
+    if request.safe && !numeric {
         return Err(Failure::query("Unsupported dtype safe for non-numeric data"));
     }
-    let mut values = if wish.safe { to_safe(values) } else { values };
-    if wish.flatten && !values.shape.is_empty() {
+    let mut values = if request.safe { to_safe(values) } else { values };
+    if request.flatten && !values.shape.is_empty() {
         values.shape = std::iter::once(values.len() as u64).collect();
     }
-    match wish.form {
+    match request.form {
         Form::Json => {
             let mut out = Vec::new();
-            json::write(&values, wish.flatten, &mut out);
+            json::write(&values, request.flatten, &mut out);
             Ok(Answer::new("application/json", out.into()))
         }
         Form::Bin => {
             let bytes = values.elements.as_fixed().filter(|_| values.elements.validity.is_none()).cloned();
             let bytes = bytes.ok_or_else(|| {
                 Failure::query(format!(
-                    "elements of {} have no bytes of their own; ask for json",
+                    "elements of {} have no fixed-size representation; use format=json",
                     values.dtype
                 ))
             })?;
-            let bytes = if big_endian && !wish.safe { swapped(&values.dtype, bytes) } else { bytes };
+            let bytes = if big_endian && !request.safe { swapped(&values.dtype, bytes) } else { bytes };
             Ok(Answer::new("application/octet-stream", bytes))
         }
         form if !numeric => Err(unsupported(form)),
@@ -319,7 +319,7 @@ fn encode(values: Values, wish: &Wish<'_>, big_endian: bool) -> Result<Answer, F
     }
 }
 
-/// Is it a number or a truth value?
+/// Returns true for numbers and booleans.
 fn is_numeric(dtype: &DType) -> bool {
     match dtype {
         DType::Bool | DType::Complex64 | DType::Complex128 | DType::Enum(_) => true,
@@ -329,7 +329,7 @@ fn is_numeric(dtype: &DType) -> bool {
     }
 }
 
-/// Half precision as single precision, 80 bits as 64: what typed arrays of browsers hold.
+/// Converts to types that a browser's typed arrays support: half precision to single, 80-bit floats to 64 bits.
 pub(crate) fn to_safe(values: Values) -> Values {
     let converted: Option<(DType, Vec<u8>)> = match (&values.dtype, values.elements.as_fixed()) {
         (DType::Float16, Some(bytes)) => {
@@ -353,7 +353,7 @@ pub(crate) fn to_safe(values: Values) -> Values {
     }
 }
 
-/// Does an HDF5 file keep the numbers of this array with the most significant byte first?
+/// Returns true if an HDF5 file stores the numbers of this array in big-endian order.
 fn is_big_endian(array: &ArrayReader) -> bool {
     let Some(stored) = &array.schema().stored.dtype else { return false };
     let order = match &stored.class {
@@ -383,27 +383,27 @@ fn swapped(dtype: &DType, bytes: Bytes) -> Bytes {
     }
 }
 
-/// A large result of plain bytes, sent while it is read; `None` for any other.
-fn streamed(array: &ArrayReader, wish: &Wish<'_>, job: &Job) -> Result<Option<Answer>, Failure> {
+/// Streams a large result of plain bytes. Returns `None` for all others.
+fn streamed(array: &ArrayReader, request: &DataRequest<'_>, job: &Job) -> Result<Option<Answer>, Failure> {
     let schema = array.schema();
-    let converts = wish.safe && matches!(schema.dtype, DType::Float16 | DType::Float128);
+    let converts = request.safe && matches!(schema.dtype, DType::Float16 | DType::Float128);
     let (Some(item), false) = (schema.dtype.size(), schema.nullable || converts) else { return Ok(None) };
-    if !matches!(wish.form, Form::Bin | Form::Npy) || !is_numeric(&schema.dtype) {
+    if !matches!(request.form, Form::Bin | Form::Npy) || !is_numeric(&schema.dtype) {
         return Ok(None);
     }
-    let positions = positions_of(array, wish.selection)?;
+    let positions = positions_of(array, request.selection)?;
     let bytes = positions.cells().and_then(|cells| cells.checked_mul(item as u64));
     let Some(bytes) = bytes.filter(|bytes| *bytes > STREAM) else { return Ok(None) };
     let most = PIECE.min(job.limit() / 4);
     let mut head = Vec::new();
-    if wish.form == Form::Npy {
+    if request.form == Form::Npy {
         let mut shape = positions.shape().to_vec();
-        if wish.flatten {
+        if request.flatten {
             shape = vec![product(&shape).unwrap_or(0)];
         }
         head = hyperslab::npy::encode_header(&npy_type(&schema.dtype, &mut shape), &shape)?;
     }
-    let big = is_big_endian(array) && !wish.safe && wish.form == Form::Bin;
+    let big = is_big_endian(array) && !request.safe && request.form == Form::Bin;
     let total = bytes + head.len() as u64;
     let (reader, dtype) = (array.clone(), schema.dtype.clone());
     let mut pieces = Slabs::new(positions, item as u64, schema.grid.chunk_shape(), (STREAM.min(most), most));
@@ -421,10 +421,10 @@ fn streamed(array: &ArrayReader, wish: &Wish<'_>, job: &Job) -> Result<Option<An
     });
     let mut answer = Answer::new("application/octet-stream", Bytes::new());
     answer.content = Content::Blocks(total, blocks);
-    Ok(Some(if wish.form == Form::Npy { answer.saved_as("data.npy") } else { answer }))
+    Ok(Some(if request.form == Form::Npy { answer.saved_as("data.npy") } else { answer }))
 }
 
-/// NumPy has the shape of small arrays in elements among the others.
+/// NumPy appends the shape of array elements to the array's own shape.
 fn npy_type(dtype: &DType, shape: &mut Vec<u64>) -> DType {
     let mut dtype = dtype.clone();
     while let DType::Array(base, inner) = &dtype {
@@ -439,7 +439,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selections_are_those_of_h5grove() {
+    fn selections_match_h5grove() {
         let resolve = |text: &str, shape: &[u64]| {
             let positions = parse_selection(Some(text)).ok()?.resolve(shape, &[]).ok()?;
             Some((

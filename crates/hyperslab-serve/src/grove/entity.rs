@@ -1,4 +1,4 @@
-//! Nodes of any format as the entities that h5grove knows: groups, datasets, named types and links.
+//! Maps nodes of any format to h5grove's entities: groups, datasets, named types and links.
 
 use std::collections::HashSet;
 
@@ -9,20 +9,20 @@ use hyperslab::{ArrayReader, Attributes, DType, GeometryQuery, Node, Progress, T
 use crate::answer::Failure;
 use crate::stores::Opened;
 
-/// Paths that are listed at most.
-const MOST_PATHS: usize = 1 << 20;
+/// The maximum number of paths in a listing.
+const MAX_PATHS: usize = 1 << 20;
 
-/// The name of the only member of a store whose root is an array or a table, which h5grove's clients expect in a group.
+/// The name of the only member if the store's root is an array or a table: h5grove's clients expect it in a group.
 pub(crate) const ROOT_MEMBER: &str = "data";
 
-/// Which links are followed.
+/// Which links to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Links {
     /// None.
     None,
-    /// Those that lead somewhere.
+    /// Those with a valid target.
     OnlyValid,
-    /// All; one that leads nowhere is an error.
+    /// All. A dangling link is an error.
     All,
 }
 
@@ -40,7 +40,7 @@ impl Links {
     }
 }
 
-/// A node as h5grove would call it.
+/// A node as an h5grove entity.
 #[derive(Debug)]
 pub(crate) enum Entity {
     Group(Attributes),
@@ -62,7 +62,7 @@ pub(crate) struct GeometryPart {
 }
 
 impl Entity {
-    /// What a path leads to.
+    /// Finds the entity at a path.
     pub(crate) fn find(opened: &Opened, path: &str, links: Links) -> Result<Self, Failure> {
         let normal = normal_path(path);
         if opened.has_leaf_root() {
@@ -75,7 +75,7 @@ impl Entity {
         if normal == "/" {
             return Self::of_node(opened, &normal, opened.store.node("/")?);
         }
-        // Most nodes need no look at the links of their group, which may be many.
+        // For most paths, avoid reading the links of the group, which may have many.
         if links != Links::None
             && let Ok(node) = opened.store.node(&normal)
             && !matches!(node, Node::Link(_))
@@ -93,7 +93,7 @@ impl Entity {
             .ok_or_else(|| Failure::no_path(path, &opened.name))
     }
 
-    /// The dataset that a path leads to. The root of a store that is one dataset may be named by its own path too.
+    /// Finds the dataset at a path. If the store's root is the only dataset, `/` also refers to it.
     pub(crate) fn find_dataset(opened: &Opened, path: &str) -> Result<Self, Failure> {
         if normal_path(path) == "/" && opened.has_leaf_root() {
             return Self::root_member(opened);
@@ -105,7 +105,7 @@ impl Entity {
         Self::of_node(opened, "/", opened.store.node("/")?)
     }
 
-    /// The member of a group that a link names; `None` when there is no such node.
+    /// The entity of a group's member; `None` if there is no such node.
     pub(crate) fn of_link(
         opened: &Opened,
         path: &str,
@@ -132,7 +132,7 @@ impl Entity {
         };
         match opened.store.node(path) {
             Ok(Node::Link(target)) => {
-                // The store may hold it under another kind of link than the group said.
+                // The store may report another kind of link than the group.
                 broken(unresolved.or(Some(Self::SoftLink(target))))
             }
             Ok(node) => {
@@ -163,7 +163,7 @@ impl Entity {
         })
     }
 
-    /// The attributes; `None` of a link that was not followed.
+    /// The attributes; `None` for a link that was not followed.
     pub(crate) fn attributes(&self) -> Option<&Attributes> {
         static NONE: Attributes = Attributes::new();
         match self {
@@ -177,7 +177,7 @@ impl Entity {
     }
 }
 
-/// A part of the geometry that a path lies below, where the store has geometries.
+/// The geometry part at a path, if the store has geometries.
 fn geometry_part(opened: &Opened, path: &str) -> Option<Entity> {
     if !opened.has_geometry() {
         return None;
@@ -189,7 +189,7 @@ fn geometry_part(opened: &Opened, path: &str) -> Option<Entity> {
     is_part.then(|| Entity::Part(GeometryPart { geometry, name: name.to_owned() }))
 }
 
-/// The parts of a geometry of one level; one of several levels has those as its members.
+/// The names of a geometry's parts. Empty if it has several levels: each level is then a member with its own parts.
 pub(crate) fn parts_of(opened: &Opened, path: &str, geometry: &GeometryReader) -> Vec<String> {
     if opened.store.children(path).is_ok_and(|levels| !levels.is_empty()) {
         return Vec::new();
@@ -199,7 +199,7 @@ pub(crate) fn parts_of(opened: &Opened, path: &str, geometry: &GeometryReader) -
     if levels.iter().any(|level| level.links > 0) {
         parts.push("links".to_owned());
     }
-    // A box without volume brings next to nothing but the names of the attributes.
+    // An empty box suffices to get the names of the attributes.
     let corner = geometry.schema().bounds.as_ref().map(|[low, _]| low.clone());
     let query = GeometryQuery { region: corner.map(|low| [low.clone(), low]), ..GeometryQuery::default() };
     if query.region.is_some()
@@ -211,7 +211,7 @@ pub(crate) fn parts_of(opened: &Opened, path: &str, geometry: &GeometryReader) -
 }
 
 impl GeometryPart {
-    /// Elements per dimension, without reading them.
+    /// The number of elements per dimension, without reading them.
     pub(crate) fn shape(&self) -> Vec<u64> {
         let level = self.geometry.inner().levels().ok().and_then(|levels| levels.into_iter().next());
         let (vertices, links) = level.map_or((0, 0), |level| (level.vertices, level.links));
@@ -222,7 +222,7 @@ impl GeometryPart {
         }
     }
 
-    /// What a query brings of it.
+    /// Reads the part by a query.
     pub(crate) fn read(&self, region: Option<[Vec<f64>; 2]>) -> Result<Values, Failure> {
         let attributes = match self.name.as_str() {
             "vertices" | "links" => Some(Vec::new()),
@@ -247,7 +247,7 @@ pub(crate) fn members(opened: &Opened, path: &str) -> Result<Vec<(String, Option
     })
 }
 
-/// The paths below a group, each object looked into once.
+/// The paths below a group. Visits each object once.
 pub(crate) fn paths(opened: &Opened, base: &str, progress: &Progress) -> Result<Vec<String>, Failure> {
     let base_entity = Entity::find(opened, base, Links::OnlyValid)?;
     if !matches!(base_entity, Entity::Group(_) | Entity::Geometry(_)) {
@@ -262,8 +262,8 @@ pub(crate) fn paths(opened: &Opened, base: &str, progress: &Progress) -> Result<
     let mut pending = below(opened, &normal_path(base))?;
     while let Some(Below { path, followed, identity }) = pending.pop() {
         progress.check_cancelled()?;
-        if found.len() >= MOST_PATHS {
-            return Err(Failure::query(format!("more than {MOST_PATHS} paths")));
+        if found.len() >= MAX_PATHS {
+            return Err(Failure::query(format!("more than {MAX_PATHS} paths")));
         }
         found.push(path.clone());
         let is_new = identity.is_none_or(|identity| seen.insert(identity));
@@ -277,23 +277,23 @@ pub(crate) fn paths(opened: &Opened, base: &str, progress: &Progress) -> Result<
 /// A path below a group.
 struct Below {
     path: String,
-    /// Is it looked into? Links are not followed.
+    /// Whether to descend into it. Links are not followed.
     followed: bool,
-    /// The identity of its object, in formats where objects have several paths.
+    /// The identity of its object, for formats where an object can have several paths.
     identity: Option<ObjectId>,
 }
 
-/// The paths of a group's members, last first.
+/// The paths of a group's members in reverse order.
 fn below(opened: &Opened, path: &str) -> Result<Vec<Below>, Failure> {
     let mut paths = Vec::new();
     let mut members = members(opened, path)?;
-    // h5py visits links by name, whatever the order of the group.
+    // h5py visits links sorted by name, whatever the group's order.
     if members.iter().all(|(_, link)| link.is_some()) {
         members.sort_by(|(a, _), (b, _)| a.cmp(b));
     }
     for (name, link) in members.into_iter().rev() {
         let below = child_path(path, &name);
-        // A name such as "" or "." leads back to its group.
+        // Skip names such as "" or ".", which lead back to the group.
         if normal_path(&below) == below {
             let (followed, identity) = match link.map(|link| link.target) {
                 None | Some(LinkTarget::Other(_)) => (true, None),

@@ -1,4 +1,4 @@
-//! Values as the JSON that h5grove writes: structs as lists, not-a-number as null, complex numbers as pairs.
+//! Writes values as JSON like h5grove: structs as lists, NaN as null, complex numbers as pairs.
 
 use hyperslab::driver::{element_to_json, product};
 use hyperslab::{Attribute, Attributes, DType, Data, Elements, Values};
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::types;
 use crate::answer::Failure;
 
-/// Writes values as nested lists, or as one list.
+/// Writes values as nested lists, or as a flat list.
 pub(crate) fn write(values: &Values, flatten: bool, out: &mut Vec<u8>) {
     let mut shape: Vec<u64> = values.shape.to_vec();
-    // NumPy has the shape of small arrays in elements among the others.
+    // NumPy appends the shape of array elements to the array's own shape.
     let mut inner = Vec::new();
     let mut dtype = &values.dtype;
     while let DType::Array(base, own) = dtype {
@@ -28,7 +28,7 @@ pub(crate) fn write(values: &Values, flatten: bool, out: &mut Vec<u8>) {
     if flatten && !shape.is_empty() {
         shape = vec![product(&shape).unwrap_or(0)];
     }
-    // orjson keeps single precision of arrays and of single numbers.
+    // orjson preserves single precision in arrays and for scalars.
     let writer =
         Writer { dtype, elements: &values.elements, narrow: true, pair_narrow: values.shape.is_empty() };
     writer.nested(&shape, &mut 0, out);
@@ -165,7 +165,7 @@ impl Writer<'_> {
             other => {
                 let element = Elements::fixed(bytes.to_vec());
                 let value = match element_to_json(other, &element, 0) {
-                    // Long floats that are not finite.
+                    // Extended-precision floats that are not finite.
                     Value::String(_) if other.is_float() => Value::Null,
                     value => value,
                 };
@@ -220,7 +220,7 @@ fn text(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(Value::from(text.as_ref()).to_string().as_bytes());
 }
 
-/// The values of attributes, of all or of those that are named.
+/// Writes the values of all attributes, or of the named ones.
 pub(crate) fn attributes(attributes: &Attributes, keys: &[&str]) -> Result<Vec<u8>, Failure> {
     if let Some(missing) = keys.iter().find(|key| attributes.get(key).is_none()) {
         return Err(Failure::query(format!("there is no attribute {missing}")));
@@ -245,7 +245,8 @@ pub(crate) fn attributes(attributes: &Attributes, keys: &[&str]) -> Result<Vec<u
     Ok(out)
 }
 
-/// A document as HDF5 could hold it: a number, a truth value, a text, or a list of one of these; anything else as its text.
+/// Simplifies a JSON attribute to what HDF5 can represent: a number, a boolean, a text, or a list of one of these.
+/// Anything else becomes text.
 fn plain_document(attribute: &Attribute) -> Value {
     let document = attribute.to_json();
     match &document {
@@ -255,7 +256,7 @@ fn plain_document(attribute: &Attribute) -> Value {
     }
 }
 
-/// Shape and type of what [`plain_document`] gives.
+/// The shape and the type of the result of [`plain_document`].
 pub(crate) fn type_of_document(attribute: &Attribute) -> (Value, Value) {
     let document = attribute.to_json();
     let scalar = |dtype: &DType| (json!([]), types::of_dtype(dtype));
@@ -279,7 +280,7 @@ fn scalar_type(value: &Value) -> Option<DType> {
     })
 }
 
-/// The type of a list's items, when they are alike. Whole numbers among others are floats.
+/// The common type of a list's items. A mix of integers and floats is a list of floats.
 fn list_type(items: &[Value]) -> Option<DType> {
     let mut all = items.iter().map(scalar_type);
     let first = all.next()??;

@@ -1,4 +1,4 @@
-//! Answers of `/meta`.
+//! Responses of `/meta`.
 
 use hyperslab::driver::{StoredFilter, child_path};
 use hyperslab::{Attribute, Attributes, Progress};
@@ -10,7 +10,7 @@ use super::{json as values, types};
 use crate::answer::Failure;
 use crate::stores::Opened;
 
-/// An entity, and of a group its members without theirs.
+/// Describes an entity and, for a group, its direct members.
 pub(crate) fn of(
     opened: &Opened,
     path: &str,
@@ -33,7 +33,7 @@ pub(crate) fn of(
                 let member = Entity::of_link(opened, &below, link.as_ref(), links);
                 children.push(match member {
                     Ok(Some(member)) => alone(&below, &member)?,
-                    // A node that cannot be read must not hide those that can.
+                    // An unreadable member must not make the others unavailable.
                     Ok(None) => json!({"kind": "other", "name": name}),
                     Err(failure) if links == Links::All && failure.status() == 404 => return Err(failure),
                     Err(_) => json!({"kind": "other", "name": name}),
@@ -52,7 +52,7 @@ pub(crate) fn of(
     Ok(document)
 }
 
-/// An entity without members.
+/// Describes an entity without its members.
 fn alone(path: &str, entity: &Entity) -> Result<Value, Failure> {
     let name = path.rsplit('/').next().unwrap_or_default();
     Ok(match entity {
@@ -113,7 +113,7 @@ fn alone(path: &str, entity: &Entity) -> Result<Value, Failure> {
     })
 }
 
-/// By name, as h5grove sorts them.
+/// Sorted by name, as in h5grove.
 fn attributes_of(attributes: &Attributes) -> Value {
     let mut listed: Vec<_> = attributes.iter().collect();
     listed.sort_by_key(|(name, _)| *name);
@@ -140,11 +140,11 @@ fn filters_of(array: &hyperslab::ArrayReader) -> Value {
     if schema.filters.is_empty() {
         return Value::Null;
     }
-    // Numbers are HDF5's; others have names alone.
+    // Filter ids are specific to HDF5. Other formats only have names.
     schema.filters.iter().map(|filter| json!({"id": 0, "name": filter.name})).collect()
 }
 
-/// The name that libhdf5 gives to the filters that it always has.
+/// libhdf5's name for a built-in filter.
 fn own_name(id: u32) -> &'static str {
     match id {
         1 => "deflate",

@@ -1,20 +1,20 @@
-//! A large selection as a row of smaller ones whose results follow each other in memory.
+//! Divides a large selection into smaller ones whose results are contiguous in memory.
 
 use hyperslab::Positions;
 use hyperslab::driver::AxisPositions;
 
-/// Pieces of a selection, in C order.
+/// The pieces of a selection, in C order.
 #[derive(Debug)]
 pub(crate) struct Slabs {
     whole: Positions,
-    /// Positions of each axis that a piece takes at most.
+    /// The maximum number of positions per axis in a piece.
     each: Vec<u64>,
     next: Option<Vec<u64>>,
 }
 
 impl Slabs {
-    /// Pieces of about `target` bytes. Where `most` bytes allow it, a piece has whole chunks along the axis that is cut, so
-    /// that no chunk is decoded twice.
+    /// Divides into pieces of about `target` bytes. If `most` bytes allow it, pieces contain whole chunks along the
+    /// divided axis, so that no chunk is decoded twice.
     pub(crate) fn new(whole: Positions, item: u64, chunk: &[u64], (target, most): (u64, u64)) -> Self {
         let counts: Vec<u64> = whole.axes.iter().map(|axis| axis.count).collect();
         let mut each = counts.clone();
@@ -26,7 +26,7 @@ impl Slabs {
             each[axis] = 1;
             let row = bytes(&each);
             let step = whole.axes[axis].step.unsigned_abs().max(1);
-            // Positions that lie in one chunk.
+            // The number of positions within one chunk.
             let aligned = (chunk.get(axis).copied().unwrap_or(1) / step).max(1).min(counts[axis]);
             if row.saturating_mul(aligned) <= most {
                 each[axis] = (target / row / aligned * aligned).max(aligned).min(counts[axis]);
@@ -41,7 +41,7 @@ impl Slabs {
         Self { whole, each, next }
     }
 
-    /// The bytes of the largest piece.
+    /// The size of the largest piece in bytes.
     pub(crate) fn largest(&self, item: u64) -> u64 {
         self.each.iter().fold(item, |bytes, extent| bytes.saturating_mul(*extent))
     }
@@ -80,9 +80,9 @@ impl Iterator for Slabs {
 mod tests {
     use super::*;
 
-    /// Every cell once, in order, whatever the sizes.
+    /// The pieces cover each cell once, in order, for all sizes.
     #[test]
-    fn pieces_make_the_whole() {
+    fn pieces_cover_the_selection() {
         for (shape, chunk, target, most) in [
             (vec![10_u64, 7, 3], vec![4_u64, 7, 3], 100, 1000),
             (vec![10, 7, 3], vec![4, 7, 3], 5, 6),

@@ -44,7 +44,7 @@ impl Stats {
 
     fn to_json(&self, whole: bool) -> Value {
         // Integers are reported as integers, truncated as in Python.
-        let told = |number: Option<f64>| match number {
+        let reported = |number: Option<f64>| match number {
             Some(number) if whole => {
                 let whole = number.trunc() as i128;
                 i64::try_from(whole)
@@ -55,9 +55,9 @@ impl Stats {
         };
         let any = self.min.map(|_| (self.mean, (self.squares / self.count).sqrt()));
         json!({
-            "strict_positive_min": told(self.strict_positive_min), "positive_min": told(self.positive_min),
-            "min": told(self.min), "max": told(self.max),
-            "mean": told(any.map(|(mean, _)| mean)), "std": told(any.map(|(_, deviation)| deviation)),
+            "strict_positive_min": reported(self.strict_positive_min), "positive_min": reported(self.positive_min),
+            "min": reported(self.min), "max": reported(self.max),
+            "mean": reported(any.map(|(mean, _)| mean)), "std": reported(any.map(|(_, deviation)| deviation)),
         })
     }
 }
@@ -144,15 +144,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_are_truncated_and_nothing_is_null() {
+    fn integers_are_truncated_and_empty_is_null() {
         let mut stats = Stats::default();
         assert_eq!(stats.to_json(true)["mean"], Value::Null);
         for number in [-3.0, 0.0, 2.0] {
             stats.add(number);
         }
-        let told = stats.to_json(true);
+        let reported = stats.to_json(true);
         assert_eq!(
-            told,
+            reported,
             json!({"strict_positive_min": 2, "positive_min": 0, "min": -3, "max": 2, "mean": 0, "std": 2})
         );
         assert!((stats.to_json(false)["std"].as_f64().unwrap() - 2.0548).abs() < 1e-3);

@@ -1,10 +1,10 @@
-//! Element types as h5grove describes them: the class of HDF5, NumPy's name, and what the class needs.
+//! Describes element types like h5grove: the HDF5 class, NumPy's name, and class-specific properties.
 
 use hyperslab::driver::{ByteOrder, StoredClass, StoredType, TextPadding};
 use hyperslab::{Column, DType, StructType};
 use serde_json::{Map, Value, json};
 
-/// A type as an HDF5 file keeps it.
+/// Describes a type stored in an HDF5 file.
 pub(crate) fn of_stored(stored: &StoredType) -> Value {
     let (class, more) = match &stored.class {
         StoredClass::Integer(layout) => {
@@ -35,7 +35,7 @@ pub(crate) fn of_stored(stored: &StoredType) -> Value {
     described(class, dtype_of_stored(stored), memory_size(stored), more)
 }
 
-/// A type of any other format, as HDF5 would have it.
+/// Describes a type of any other format by the equivalent HDF5 type.
 pub(crate) fn of_dtype(dtype: &DType) -> Value {
     let size = dtype.size().unwrap_or(0);
     let (class, more) = match dtype {
@@ -69,7 +69,7 @@ pub(crate) fn of_dtype(dtype: &DType) -> Value {
     described(class, dtype_name(dtype), size, more)
 }
 
-/// The columns of a table, as a compound type.
+/// Describes the columns of a table as a compound type.
 pub(crate) fn of_columns(columns: &[Column]) -> Value {
     of_struct(&StructType::packed(columns.iter().map(|column| (column.name.clone(), column.dtype.clone()))))
 }
@@ -109,7 +109,7 @@ fn string(padding: TextPadding, utf8: bool, variable: bool) -> Value {
         TextPadding::Nul => 1,
         TextPadding::Space => 2,
     };
-    // H5Web reads `strPad`.
+    // H5Web expects `strPad`.
     json!({"cset": u8::from(utf8), "strpad": padding, "strPad": padding, "vlen": variable})
 }
 
@@ -117,7 +117,7 @@ const fn is_signed(dtype: &DType) -> bool {
     matches!(dtype, DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64)
 }
 
-/// The size in memory, which libhdf5 tells: variable lengths are pointers there.
+/// The size in memory as reported by libhdf5, where variable-length values are pointers.
 fn memory_size(stored: &StoredType) -> usize {
     match &stored.class {
         StoredClass::Text { .. } => 8,
@@ -132,13 +132,13 @@ fn memory_size(stored: &StoredType) -> usize {
     }
 }
 
-/// Is it the compound that h5py reads as a complex number?
+/// Returns true for the compound type that h5py reads as a complex number.
 pub(crate) fn is_complex(members: &[(String, usize, StoredType)]) -> bool {
     let [(real, _, first), (imaginary, _, second)] = members else { return false };
     real == "r" && imaginary == "i" && first == second && matches!(first.class, StoredClass::Float(_))
 }
 
-/// NumPy's name of a stored type, or those of its members.
+/// NumPy's name of a stored type, or the names of its members' types.
 fn dtype_of_stored(stored: &StoredType) -> Value {
     let with_order = |kind: char, own: ByteOrder, size: usize| {
         let mark = match (size, own) {
@@ -180,13 +180,13 @@ fn dtype_of_stored(stored: &StoredType) -> Value {
     }
 }
 
-/// h5py's booleans.
+/// Returns true for h5py's booleans.
 fn is_truth(members: &[(String, Vec<u8>)]) -> bool {
     let has = |name: &str, value: u8| members.iter().any(|(own, bytes)| own == name && bytes[..] == [value]);
     members.len() == 2 && has("FALSE", 0) && has("TRUE", 1)
 }
 
-/// NumPy's name of a type in memory, or those of its members.
+/// NumPy's name of a type in memory, or the names of its members' types.
 fn dtype_name(dtype: &DType) -> Value {
     let size = dtype.size().unwrap_or(0);
     let plain = |kind: char| json!(format!("{}{kind}{size}", if size == 1 { '|' } else { '<' }));
@@ -209,7 +209,7 @@ fn dtype_name(dtype: &DType) -> Value {
     }
 }
 
-/// The value of an enumeration's member.
+/// The value of an enum member.
 fn integer(bytes: &[u8], base: &StoredType) -> Value {
     let StoredClass::Integer(layout) = &base.class else { return Value::Null };
     let mut wide = [0_u8; 16];

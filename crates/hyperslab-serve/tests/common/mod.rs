@@ -1,4 +1,4 @@
-//! A server on a port of this machine, for clients of other languages.
+//! Runs a server on a local port, for clients in other languages.
 
 #![allow(dead_code, clippy::allow_attributes, reason = "each test program uses a part of it")]
 
@@ -13,7 +13,7 @@ pub(crate) struct Running {
     _runtime: tokio::runtime::Runtime,
 }
 
-/// Starts a server of a location.
+/// Starts a server for a location.
 pub(crate) fn serve(location: &Path, options: ServeOptions) -> Running {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let server = Server::new(location, options).unwrap();
@@ -23,7 +23,7 @@ pub(crate) fn serve(location: &Path, options: ServeOptions) -> Running {
     Running { url, _runtime: runtime }
 }
 
-/// What a script of the peers prints.
+/// Runs a script of the peers and returns its output.
 pub(crate) fn script(name: &str, words: &[&str]) -> String {
     let python =
         std::env::var("HYPERSLAB_PEERS").expect("HYPERSLAB_PEERS names an interpreter with the peers");

@@ -1,6 +1,6 @@
-"""Makes HDF5 files of every type, and compares our answers with those of h5grove under FastAPI.
+"""Creates HDF5 files of every type, and compares the server's responses with those of h5grove under FastAPI.
 
-What differs on purpose is listed in `src/grove.rs`; `normal` below takes it away before bodies are compared.
+Intentional differences are listed in `src/grove.rs`; `normal` below removes them before bodies are compared.
 """
 
 import http.client
@@ -91,7 +91,7 @@ def make(folder: pathlib.Path) -> None:
 
 
 def make_sources(folder: pathlib.Path) -> None:
-    """A file that is made of others, which the server does not follow, and of itself."""
+    """A file with sources in other files, which the server does not follow, and in itself."""
     numbers = np.arange(12.0).reshape(3, 4)
     with h5py.File(folder / "source.h5", "w") as file:
         file.create_dataset("d", data=numbers, maxshape=(None, 4))
@@ -108,12 +108,12 @@ def make_sources(folder: pathlib.Path) -> None:
         file.create_dataset("raw", (3, 4), "f8", external=[("raw.bin", 0, h5py.h5f.UNLIMITED)])
 
 
-# Further paths to ask for.
+# Additional paths to request.
 MORE = {"types.h5": ["/named"], "tree.h5": ["/soft", "/dangling", "/outside", "/z/loop/deep", "/a/", "/nope"]}
 
 
 def requests(folder: pathlib.Path):
-    """Every request that is made of both servers."""
+    """Every request that is sent to both servers."""
     for name in ["types.h5", "tree.h5", "ordered.h5"]:
         paths = ["/"]
         with h5py.File(folder / name) as file:
@@ -133,7 +133,7 @@ def requests(folder: pathlib.Path):
             yield "data", {"file": name, "path": path, "format": "npy"}
             yield "data", {"file": name, "path": path, "format": "csv"}
             yield "data", {"file": name, "path": path, "format": "bin"}
-            # Of complex numbers h5grove drops the imaginary part; we refuse.
+            # h5grove drops the imaginary part of complex numbers; Hyperslab rejects them.
             if "complex" not in path:
                 yield "stats", {"file": name, "path": path}
     cube = {"file": "tree.h5", "path": "/z/deep/cube"}
@@ -163,7 +163,7 @@ def fetch(host: str, endpoint: str, parameters: dict) -> tuple[int, str, bytes]:
 
 
 def without_pad(document):
-    """H5Web reads `strPad`; h5grove sends `strpad` alone."""
+    """H5Web expects `strPad`, but h5grove sends only `strpad`."""
     if isinstance(document, dict):
         return {name: without_pad(value) for name, value in document.items() if name != "strPad"}
     if isinstance(document, list):
@@ -175,7 +175,7 @@ def normal(endpoint: str, parameters: dict, kind: str, body: bytes):
     if kind == "application/json":
         document = without_pad(json.loads(body))
         if endpoint == "stats" and "mean" in document:
-            # Sums in double precision here, in that of the data there.
+            # Hyperslab sums in double precision, h5grove in the precision of the data.
             for name in ("mean", "std"):
                 if isinstance(document[name], float):
                     document[name] = float(f"{document[name]:.4g}")
@@ -217,7 +217,7 @@ def compare(folder: pathlib.Path, url: str) -> None:
         theirs, ours = fetch(theirs_host, endpoint, parameters), fetch(ours_host, endpoint, parameters)
         count += 1
         if theirs[0] == 500:
-            # It fails on its own; we must answer or refuse, and not fail.
+            # h5grove fails on this request. Hyperslab must answer or reject it without failing.
             refused += 1
             if ours[0] >= 500:
                 differences.append(f"{endpoint} {parameters}: both fail, ours {ours[0]} {ours[2][:200]!r}")
@@ -238,7 +238,7 @@ def compare(folder: pathlib.Path, url: str) -> None:
     sys.stdout.write("\n".join(differences))
 
 
-# Differences that `src/grove.rs` lists, by the request that shows them.
+# Differences listed in `src/grove.rs`, by a request that shows them.
 KNOWN = {
     ("data", "/numbers/f2", None),
     ("stats", "/numbers/f2", None),
@@ -254,7 +254,7 @@ KNOWN = {
 
 
 def is_object_bytes(endpoint: str, parameters: dict, folder: pathlib.Path) -> bool:
-    """h5grove sends the addresses of Python objects in its own memory for bytes of variable length."""
+    """For variable-length bytes, h5grove sends the addresses of Python objects in its own memory."""
     if endpoint != "data" or parameters.get("format") != "bin":
         return False
     with h5py.File(folder / parameters["file"]) as file:

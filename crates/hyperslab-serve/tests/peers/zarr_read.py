@@ -1,4 +1,4 @@
-"""Makes stores, and reads them through Zarr over HTTP with zarr-python and tensorstore."""
+"""Creates stores, and reads them through Zarr over HTTP with zarr-python and tensorstore."""
 
 import json
 import pathlib
@@ -44,7 +44,7 @@ def make(folder: pathlib.Path) -> None:
 
 
 def gdal(stores: list[str], url: str, expected: dict[str, np.ndarray], check, differences: list[str]) -> None:
-    """GDAL, as rasterio brings it, through Zarr v2 over HTTP; zarr-python reads the same."""
+    """Reads Zarr v2 over HTTP with GDAL (from rasterio) and with zarr-python."""
     import rasterio
     import zarr
 

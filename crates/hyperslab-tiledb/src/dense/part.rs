@@ -10,8 +10,8 @@ use smallvec::SmallVec;
 use super::DenseAttribute;
 use crate::tile::{TileChunks, TileCodec};
 
-/// The wanted cells of one layer: per axis, their start in the slot and in the tile, their distance in the tile, and their
-/// number.
+/// The wanted cells of one layer. Per axis: their start in the slot and in the tile, their step in the tile, and
+/// their count.
 struct Box<'a> {
     slot_at: Extents,
     first: Extents,
@@ -65,7 +65,7 @@ impl DenseAttribute {
                     Copier { codec: &fragment.codecs.values, chunks: &chunks, item, place, slot };
                 copier.run(&part)?;
             } else {
-                // Cells straddle chunks, as before version 11, so decode the tile as a whole.
+                // Before version 11, cells may straddle chunks, so decode the whole tile.
                 let whole = fragment.codecs.values.decode_tile(tile, bytes, place)?;
                 slot.copy_box_from(&part.slot_at, &part.counts, &whole, &part.layout(item, 0))?;
             }
@@ -75,7 +75,7 @@ impl DenseAttribute {
 }
 
 impl<'a> Box<'a> {
-    /// The wanted cells of a layer; `None` if there are none.
+    /// The wanted cells of a layer. Returns `None` if there are none.
     fn of(
         wanted: &PlannedChunk,
         region: Option<&Region>,
@@ -96,7 +96,7 @@ impl<'a> Box<'a> {
             let (low, high) = region.map_or((0, u64::MAX), |region| {
                 (region.start[axis], region.start[axis].saturating_add(region.shape[axis]))
             });
-            // The first and the last wanted cell inside.
+            // The first and the last wanted cell inside the layer.
             let skip = low.saturating_sub(want.first).div_ceil(want.step);
             let last = high.checked_sub(want.first + 1)? / want.step;
             let count =
@@ -109,7 +109,7 @@ impl<'a> Box<'a> {
         Some(part)
     }
 
-    /// The number of the first cell in the tile.
+    /// The index of the first cell in the tile.
     fn origin(&self) -> u64 {
         self.first.iter().zip(self.strides).map(|(at, stride)| at * stride).sum()
     }
@@ -147,8 +147,8 @@ impl Copier<'_, '_, '_> {
         done
     }
 
-    /// Walks the `depth`-th slowest axis, taking as many slices at a time as lie in one chunk. A slice that spans several chunks
-    /// is divided along the next axis.
+    /// Walks the `depth`-th slowest axis, copying as many slices at a time as lie in one chunk. Divides a slice that
+    /// spans several chunks along the next axis.
     fn walk(
         &mut self,
         part: &Box<'_>,

@@ -1,4 +1,4 @@
-//! What fragment metadata keeps of a tile's values.
+//! Per-tile statistics from fragment metadata.
 
 use hyperslab_core::{ChunkCoord, ChunkStatistics, Result};
 
@@ -6,9 +6,9 @@ use super::{DenseAttribute, DenseFragment};
 use crate::fragment::{Field, Stats};
 
 impl DenseAttribute {
-    /// The statistics of tiles that one fragment has whole.
+    /// Returns the statistics of each chunk that a single fragment covers completely.
     pub(super) fn chunk_statistics(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkStatistics>>> {
-        if !Stats::are_trusted(&self.attribute) {
+        if !Stats::are_usable(&self.attribute) {
             return Ok(vec![None; chunks.len()]);
         }
         let fragments = self.fragments()?;
@@ -25,8 +25,8 @@ impl DenseAttribute {
         Ok(all)
     }
 
-    /// The fragment that alone holds a chunk, whole, and the tile's number in it; `None` if its statistics are not
-    /// those of the cells that are shown.
+    /// The newest fragment of a chunk, if it covers the chunk completely, and the tile's number in it. Returns `None` if
+    /// its statistics differ from those of the visible cells.
     fn holder<'a>(
         &self,
         fragments: &'a [DenseFragment],
@@ -44,9 +44,9 @@ impl DenseAttribute {
             .iter()
             .zip(region.start.iter().zip(&region.shape))
             .all(|((low, high), (start, count))| low <= start && start + count <= high.saturating_add(1));
-        // A fragment that reaches past the array (behind a current domain) counts cells that are not shown.
+        // A fragment that extends past the array (beyond its current domain) includes hidden cells in its statistics.
         let inside = fragment.cells.iter().zip(self.schema.shape()).all(|((_, last), extent)| last < extent);
-        // The library counts padding into the statistics of fragments that it consolidates.
+        // The library includes padding in the statistics of fragments that it consolidates.
         let name = &fragment.fragment.name;
         let padded = name.start != name.end && self.schema.grid.is_clipped(chunk);
         (covers && inside && !padded).then_some((fragment, tile))
@@ -54,7 +54,7 @@ impl DenseAttribute {
 }
 
 impl DenseFragment {
-    /// What is kept of the attribute's tiles; read once.
+    /// The statistics of the attribute's tiles, read once.
     fn stats(&self) -> Result<Option<&Stats>> {
         if let Some(known) = self.stats.get() {
             return Ok(known.as_ref());

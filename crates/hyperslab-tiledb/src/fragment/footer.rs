@@ -8,12 +8,12 @@ use hyperslab_core::{Blob, Fields, Place, Result, product};
 use super::List;
 use crate::schema::{Range, Schema, ranges};
 
-/// What the footer says.
+/// The content of a fragment footer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Footer {
     pub(crate) version: u32,
     pub(crate) dense: bool,
-    /// The box that was written, one range per dimension; `None` if nothing was.
+    /// The non-empty domain, one range per dimension; `None` if nothing was written.
     pub(crate) domain: Option<Vec<Range>>,
     pub(crate) sparse_tiles: u64,
     pub(crate) last_cells: u64,
@@ -23,14 +23,14 @@ pub(crate) struct Footer {
     pub(crate) var_sizes: Vec<u64>,
     pub(crate) validity_sizes: Vec<u64>,
     pub(crate) rtree_offset: u64,
-    /// Where each field's list starts.
+    /// The offset of each field's list.
     pub(crate) lists: HashMap<List, Vec<u64>>,
     pub(crate) stats: Option<StatsOffsets>,
     pub(crate) totals_offset: Option<u64>,
     pub(crate) conditions_offset: Option<u64>,
 }
 
-/// Where the statistics of each field start.
+/// The offsets of each field's statistics.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StatsOffsets {
     pub(crate) mins: Vec<u64>,
@@ -46,7 +46,8 @@ impl Footer {
     pub(crate) fn read(blob: &dyn Blob, version: u32, schemas: Schemas<'_>) -> Result<(Self, Arc<Schema>)> {
         let length = blob.len()?;
         let place = Place::new(blob.name(), "fragment footer", length);
-        // From version 10 on, and whenever a dimension has variable length, the last 8 bytes say how long it is.
+        // Since version 10, and for variable-length dimensions in any version, the last 8 bytes are the footer's
+        // length.
         let (known, with_length) = if version >= 10 {
             (None, true)
         } else {
@@ -67,12 +68,13 @@ impl Footer {
         Self::parse(&bytes, schemas, Place::new(blob.name(), "fragment footer", start))
     }
 
-    /// The length of a footer of fixed-size dimensions before version 10.
+    /// The footer's length before version 10, for fixed-size dimensions.
     fn computed_length(version: u32, schema: &Schema) -> u64 {
         let ranges: usize = schema.dimensions.iter().map(|dimension| 2 * dimension.datatype.size()).sum();
         let (attributes, dimensions) = (schema.attributes.len(), schema.dimensions.len());
         let words = if version < 5 {
-            // Sizes of all files, of variable ones, R-tree, offsets of tiles, of variable tiles, their sizes.
+            // File sizes, sizes of variable-length files, R-tree, offsets of tiles and of variable-length tiles,
+            // their sizes.
             2 * (attributes + 1) + 3 * attributes + 1
         } else {
             let slots = attributes + 1 + dimensions;
@@ -82,7 +84,7 @@ impl Footer {
         (4 + 1 + 1 + ranges + 16 + 8 * words) as u64
     }
 
-    /// Parses a footer, without the length behind it.
+    /// Parses a footer without the length that follows it.
     pub(crate) fn parse(bytes: &[u8], schemas: Schemas<'_>, place: Place<'_>) -> Result<(Self, Arc<Schema>)> {
         let mut fields = Fields::new(bytes, place);
         let version = fields.u32()?;
@@ -115,7 +117,7 @@ impl Footer {
 
     fn parse_lists(&mut self, fields: &mut Fields<'_>, schema: &Schema) -> Result<()> {
         let slots = self.slots(schema);
-        // Before version 5 coordinates are never of variable length, and have no entry in those lists.
+        // Before version 5, coordinates have a fixed length and no entry in these lists.
         let var_slots = if self.version < 5 { schema.attributes.len() } else { slots };
         let mut numbers = |count: usize| (0..count).map(|_| fields.u64()).collect::<Result<Vec<u64>>>();
         self.file_sizes = numbers(slots)?;
@@ -138,7 +140,7 @@ impl Footer {
                 null_counts: numbers(slots)?,
             });
         }
-        // Version 11 has statistics of tiles, and none yet of the fragment.
+        // Version 11 has per-tile statistics, but none for the whole fragment.
         if self.version >= 12 {
             self.totals_offset = Some(numbers(1)?[0]);
         }
@@ -148,8 +150,8 @@ impl Footer {
         Ok(())
     }
 
-    /// Entries of every per-field list: attributes, one unused (once the coordinates), dimensions, and what consolidated
-    /// fragments add.
+    /// The number of entries in each per-field list: attributes, one unused slot (formerly the coordinates),
+    /// dimensions, and the additional fields of consolidated fragments.
     pub(crate) fn slots(&self, schema: &Schema) -> usize {
         let (attributes, dimensions) = (schema.attributes.len(), schema.dimensions.len());
         if self.version < 5 {
@@ -158,7 +160,7 @@ impl Footer {
         attributes + 1 + dimensions + usize::from(self.has_timestamps) + 2 * usize::from(self.has_deletes)
     }
 
-    /// Tiles of every field.
+    /// The number of tiles of each field.
     pub(crate) fn tiles(&self, schema: &Schema) -> u64 {
         if !self.dense {
             return self.sparse_tiles;
@@ -169,7 +171,7 @@ impl Footer {
         })
     }
 
-    /// First and last tile of a dense fragment along each dimension, in the array's grid.
+    /// The first and the last tile of a dense fragment along each dimension, in the array's grid.
     pub(crate) fn tile_box(&self, schema: &Schema) -> Option<Vec<(u64, u64)>> {
         let cells = self.cell_box(schema)?;
         let tiles = cells.iter().zip(&schema.dimensions).map(|((low, high), dimension)| {
@@ -179,8 +181,8 @@ impl Footer {
         tiles.collect()
     }
 
-    /// First and last cell of a dense fragment along each dimension, counted from the domain's start. `None` when
-    /// nothing was written or the box leaves the domain.
+    /// The first and the last cell of a dense fragment along each dimension, counted from the domain's start. Returns
+    /// `None` if nothing was written or the box lies outside the domain.
     pub(crate) fn cell_box(&self, schema: &Schema) -> Option<Vec<(u64, u64)>> {
         let domain = self.domain.as_ref()?;
         let cells = domain.iter().zip(&schema.dimensions).map(|(range, dimension)| {

@@ -1,4 +1,4 @@
-//! Fragment metadata of versions 1 and 2: one generic tile.
+//! Fragment metadata of versions 1 and 2, which is a single generic tile.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
-//! R-trees: the boxes of a sparse fragment's tiles, and boxes of those.
+//! R-trees: the bounding boxes of a sparse fragment's tiles, and levels of boxes around those.
 
 use hyperslab_core::{Fields, Place, Result};
 
 use crate::schema::{Dimension, Range, ranges};
 
-/// How many boxes of a level one box of the level above holds.
+/// The number of boxes that one box of the next higher level contains.
 const FANOUT: usize = 10;
 
 /// Levels of boxes, root first; the last level has one box per tile.
@@ -15,8 +15,8 @@ pub(crate) struct RTree {
 }
 
 impl RTree {
-    /// `u32 fanout, u32 levels`, per level `u64 n, n × (range per dimension)`. Before version 5 a `u32` of dimensions
-    /// leads, and a type stands behind the fanout.
+    /// Parses `u32 fanout, u32 levels`, then per level `u64 n, n × (range per dimension)`. Before version 5, a `u32`
+    /// dimension count comes first, and a type follows the fanout.
     pub(crate) fn parse(
         bytes: &[u8],
         version: u32,
@@ -42,12 +42,12 @@ impl RTree {
         Ok(Self { fanout: fanout.max(1), levels })
     }
 
-    /// Leaves alone, without the levels above.
+    /// A tree that has only leaves.
     pub(crate) fn from_boxes(boxes: Vec<Vec<Range>>) -> Self {
         Self { fanout: FANOUT, levels: vec![boxes] }
     }
 
-    /// The tree over these leaves.
+    /// Builds the tree over these leaves.
     pub(crate) fn build(leaves: Vec<Vec<Range>>, join: impl Fn(&[Vec<Range>]) -> Vec<Range>) -> Self {
         let mut levels = vec![leaves];
         while let Some(below) = levels.first().filter(|below| below.len() > 1) {
@@ -81,8 +81,8 @@ impl RTree {
         &self.levels
     }
 
-    /// The tiles whose boxes `keep` does not rule out, in order. Boxes above are asked first. A tree whose levels do
-    /// not fit each other is searched by its leaves alone.
+    /// Returns the tiles whose boxes pass `keep`, in order. Descends only into boxes that pass. If the sizes of the
+    /// levels do not match, searches only the leaves.
     pub(crate) fn search(&self, keep: impl Fn(&[Range]) -> bool) -> Vec<usize> {
         let fits = self.levels.windows(2).all(|pair| pair[0].len() == pair[1].len().div_ceil(self.fanout));
         let start = if fits { 0 } else { self.levels.len().saturating_sub(1) };

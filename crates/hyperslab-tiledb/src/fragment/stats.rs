@@ -1,19 +1,19 @@
-//! Statistics in fragment metadata: minimum, maximum, sum and nulls per tile, and of the fragment.
+//! Statistics in fragment metadata: minimum, maximum, sum and null count, per tile and for the whole fragment.
 
 use hyperslab_core::{ChunkStatistics, Fields, Number as CoreNumber, Place, Result};
 
 use crate::datatype::{CellValues, Datatype, Number};
 use crate::schema::{Attribute, float, integer};
 
-/// Of one attribute, one entry per tile; empty where the type has none.
+/// The statistics of one attribute, with one entry per tile. A list is empty if the type lacks that statistic.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Stats {
-    /// Fixed-size minima back to back (offsets for variable-length ones).
+    /// Fixed-size minima, back to back. For variable-length cells, offsets of the minima.
     pub(crate) mins: Vec<u8>,
     pub(crate) min_var: Vec<u8>,
     pub(crate) maxes: Vec<u8>,
     pub(crate) max_var: Vec<u8>,
-    /// Eight bytes each: `i64`, `u64` or `f64` by the type.
+    /// Eight bytes each: `i64`, `u64` or `f64`, depending on the type.
     pub(crate) sums: Vec<[u8; 8]>,
     pub(crate) null_counts: Vec<u64>,
 }
@@ -37,8 +37,8 @@ impl Stats {
         Ok(Self { mins, min_var, maxes, max_var, sums, null_counts })
     }
 
-    /// Can the statistics of an attribute be used at all? Those of text cannot: the library writes wrong ones.
-    pub(crate) fn are_trusted(attribute: &Attribute) -> bool {
+    /// Returns false for text, because the library writes wrong statistics for it.
+    pub(crate) fn are_usable(attribute: &Attribute) -> bool {
         attribute.values == CellValues::Fixed(1)
             && !attribute.datatype.is_bytes()
             && !matches!(
@@ -47,7 +47,7 @@ impl Stats {
             )
     }
 
-    /// What is known of a tile of this many cells; `None` if nothing is, or the cells are all null.
+    /// The statistics of a tile of this many cells. Returns `None` if there are none, or if all cells are null.
     pub(crate) fn of_tile(&self, attribute: &Attribute, tile: usize, cells: u64) -> Option<ChunkStatistics> {
         let number = attribute.datatype.number();
         let size = number.size();
@@ -69,7 +69,7 @@ impl Stats {
         if let CoreNumber::Float(sum) = sum
             && !(exact && sum.abs() < f64::MAX)
         {
-            // Something in there is not a number, infinite or too large: what the extremes mean then is not written down.
+            // The sum shows a NaN, an infinity or an overflow. The format does not define the extremes in that case.
             return None;
         }
         let (min, max, sum) = (Some(value(&min)), Some(value(&max)), exact.then_some(sum));
@@ -97,9 +97,9 @@ impl Stats {
     }
 }
 
-/// Is a stored sum that of all the cells? A sum stops at the end of its type, and cells that come after may lead it back
-/// from there, so its value alone does not tell. It is exact where not even the largest of this many cells could reach the
-/// end of the type, in whatever order and parts they were added.
+/// Returns true if a stored sum is certainly exact. The library's sum saturates at the limit of its type, and later
+/// cells may move it away from the limit again, so the value alone does not show an overflow. The sum is exact if
+/// even this many cells of the largest magnitude could not reach the limit, in whatever order they were added.
 pub(crate) fn sum_is_exact(number: Number, min: &[u8], max: &[u8], cells: u64) -> bool {
     if number.is_float() {
         let largest = float(number, min).abs().max(float(number, max).abs());
@@ -110,7 +110,7 @@ pub(crate) fn sum_is_exact(number: Number, min: &[u8], max: &[u8], cells: u64) -
     largest.checked_mul(cells.into()).is_some_and(|sum| sum <= end.into())
 }
 
-/// A stored sum.
+/// Decodes a stored sum.
 fn sum_of(number: Number, bytes: [u8; 8]) -> CoreNumber {
     if number.is_float() {
         CoreNumber::Float(f64::from_le_bytes(bytes))
@@ -121,7 +121,7 @@ fn sum_of(number: Number, bytes: [u8; 8]) -> CoreNumber {
     }
 }
 
-/// `u64 fixed_bytes, u64 var_bytes, fixed, var`.
+/// Parses `u64 fixed_bytes, u64 var_bytes, fixed, var`.
 fn extremes(bytes: &[u8], place: Place<'_>) -> Result<(Vec<u8>, Vec<u8>)> {
     let mut fields = Fields::new(bytes, place);
     let (fixed, var) = (fields.count_u64(1)?, fields.count_u64(1)?);
@@ -136,7 +136,7 @@ fn encode_extremes(fixed: &[u8], var: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Of one slot of the whole fragment.
+/// The statistics of one slot over the whole fragment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Totals {
     pub(crate) min: Vec<u8>,

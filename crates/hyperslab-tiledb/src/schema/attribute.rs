@@ -1,4 +1,4 @@
-//! Attributes.
+//! Attributes of a schema.
 
 use hyperslab_core::{DType, Data, Elements, Fields, Fill, Result, Validity};
 
@@ -13,17 +13,17 @@ pub struct Attribute {
     pub name: String,
     /// The type of its values.
     pub datatype: Datatype,
-    /// How many values a cell has.
+    /// The number of values in a cell.
     pub values: CellValues,
-    /// What its values go through.
+    /// The filters for its values.
     pub pipeline: Pipeline,
-    /// The bytes of a never-written cell.
+    /// The bytes of a cell that was never written.
     pub fill: Vec<u8>,
     /// Whether cells may be null.
     pub nullable: bool,
-    /// Is a never-written cell there (1) or null (0)?
+    /// Whether a cell that was never written is valid (1) or null (0).
     pub fill_validity: u8,
-    /// Is data ordered; only labels use it.
+    /// The order of the data; used only for labels.
     pub order: u8,
     /// The enumeration that its integers index.
     pub enumeration: Option<String>,
@@ -81,7 +81,8 @@ impl Attribute {
         Ok(attribute)
     }
 
-    /// Without a fill value yet: a claim of many values must not be answered with memory.
+    /// Creates an attribute without a fill value. The number of values is not checked yet, so it must not size an
+    /// allocation.
     const fn bare(name: String, datatype: Datatype, values: CellValues) -> Self {
         Self {
             name,
@@ -116,7 +117,7 @@ impl Attribute {
         put_text(self.enumeration.as_deref().unwrap_or(""), out);
     }
 
-    /// Bytes of a cell; `None` if cells differ in length.
+    /// The cell size in bytes; `None` if cells differ in length.
     #[must_use]
     pub fn cell_size(&self) -> Option<usize> {
         match self.values {
@@ -131,7 +132,7 @@ impl Attribute {
         self.datatype.dtype(self.values)
     }
 
-    /// What a never-written cell holds.
+    /// The value of a cell that was never written.
     #[must_use]
     pub fn fill(&self) -> Fill {
         let dtype = self.dtype();
@@ -141,7 +142,7 @@ impl Attribute {
                 offsets: vec![0, (self.fill.len() / self.datatype.size()) as u64],
                 items: Box::new(Elements::fixed(self.fill.clone())),
             },
-            // The default fill of text is one zero, which people see as no text at all.
+            // The default fill value of text is a single zero byte, which readers see as empty text.
             DType::String if self.fill.iter().all(|byte| *byte == 0) => {
                 Data::Variable { offsets: vec![0, 0], bytes: bytes::Bytes::new() }
             }

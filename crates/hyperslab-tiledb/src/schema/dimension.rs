@@ -13,18 +13,18 @@ pub struct Dimension {
     pub name: String,
     /// The type of its coordinates.
     pub datatype: Datatype,
-    /// One, or variable for strings.
+    /// The number of values per coordinate: one, or variable for strings.
     pub values: CellValues,
-    /// What its coordinates go through in sparse arrays.
+    /// The filters for its coordinates in sparse arrays.
     pub pipeline: Pipeline,
-    /// Lowest and highest coordinate as bytes; empty for strings.
+    /// The lowest and the highest coordinate as bytes; empty for strings.
     pub domain: Vec<u8>,
     /// The extent of a tile as bytes.
     pub extent: Option<Vec<u8>>,
 }
 
 impl Dimension {
-    /// All dimensions of a schema. Before version 5 one type stands for all, and no pipelines.
+    /// Parses all dimensions of a schema. Before version 5, they share one type and have no pipelines.
     pub(super) fn parse_all(fields: &mut Fields<'_>, version: u32, coords: &Pipeline) -> Result<Vec<Self>> {
         let place = fields.place();
         let shared = if version < 5 { Some(Datatype::parse(fields.u8()?, place)?) } else { None };
@@ -92,7 +92,7 @@ impl Dimension {
         self.datatype.dtype(self.values)
     }
 
-    /// Lowest and highest coordinate of an integer dimension.
+    /// The lowest and the highest coordinate of an integer dimension.
     #[must_use]
     pub fn bounds(&self) -> Option<(i128, i128)> {
         if self.is_text() || self.datatype.number().is_float() {
@@ -103,12 +103,12 @@ impl Dimension {
         Some((integer(number, &self.domain[..size]), integer(number, &self.domain[size..])))
     }
 
-    /// The tile extent of an integer dimension; the whole domain when there is none.
+    /// The tile extent of an integer dimension; the whole domain if none is set.
     #[must_use]
     pub fn tile_extent(&self) -> Option<u64> {
         let (low, high) = self.bounds()?;
         match &self.extent {
-            // Extents of signed types are read as they would be unsigned: an extent is never negative.
+            // An extent is never negative, so extents of signed types are read as unsigned.
             Some(extent) => {
                 let mut wide = [0; 8];
                 wide[..extent.len()].copy_from_slice(extent);
@@ -118,7 +118,7 @@ impl Dimension {
         }
     }
 
-    /// How many cells an integer domain has; `None` past `u64`.
+    /// The number of cells in an integer domain; `None` if it exceeds `u64`.
     #[must_use]
     pub fn cells(&self) -> Option<u64> {
         let (low, high) = self.bounds()?;
@@ -141,7 +141,7 @@ impl Dimension {
     }
 }
 
-/// The integer in these bytes.
+/// Decodes an integer.
 pub(crate) fn integer(number: Number, bytes: &[u8]) -> i128 {
     let mut wide = [0; 8];
     let size = number.size().min(bytes.len());
@@ -155,12 +155,12 @@ pub(crate) fn integer(number: Number, bytes: &[u8]) -> i128 {
     }
 }
 
-/// The bytes of an integer, which is in the type's range.
+/// Encodes an integer that must be in the type's range.
 pub(crate) fn integer_bytes(number: Number, value: i128) -> Vec<u8> {
     value.to_le_bytes()[..number.size()].to_vec()
 }
 
-/// The float in these bytes.
+/// Decodes a float.
 pub(crate) fn float(number: Number, bytes: &[u8]) -> f64 {
     match (number, bytes) {
         (Number::F32, &[a, b, c, d, ..]) => f64::from(f32::from_le_bytes([a, b, c, d])),

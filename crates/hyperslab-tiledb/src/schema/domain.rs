@@ -16,7 +16,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// Fixed-size: low, high. Strings: `u64 total, u64 low_len, low, high`.
+    /// Parses a range. Fixed-size: low, high. Strings: `u64 total, u64 low_len, low, high`.
     fn parse(fields: &mut Fields<'_>, dimension: &Dimension) -> Result<Self> {
         if !dimension.is_text() {
             let size = dimension.datatype.size();
@@ -42,7 +42,7 @@ impl Range {
     }
 }
 
-/// One range per dimension.
+/// Parses one range per dimension.
 pub(crate) fn ranges(fields: &mut Fields<'_>, dimensions: &[Dimension]) -> Result<Vec<Range>> {
     dimensions.iter().map(|dimension| Range::parse(fields, dimension)).collect()
 }

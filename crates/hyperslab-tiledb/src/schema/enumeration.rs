@@ -1,4 +1,4 @@
-//! Enumerations: the values that an attribute's integers stand for.
+//! Enumerations: the values that an attribute's integers represent.
 
 use hyperslab_core::{
     DType, Data, Elements, EnumType, Fields, Place, Result, Values, element_to_json, element_to_text,
@@ -13,9 +13,9 @@ use crate::datatype::{CellValues, Datatype, Number};
 pub struct Enumeration {
     /// Its name.
     pub name: String,
-    /// Does the order of its values mean something?
+    /// Whether the order of the values is meaningful.
     pub ordered: bool,
-    /// The values; integer `i` stands for the `i`-th.
+    /// The values; integer `i` represents the `i`-th.
     pub values: Values,
     /// The type of a value.
     pub(crate) datatype: Datatype,
@@ -50,8 +50,8 @@ impl Enumeration {
         Ok(Self { name, ordered, values: Values::new(dtype, &[count], elements)?, datatype })
     }
 
-    /// The type of an attribute whose integers are of this type: the names of its members are the values as text. `None` for
-    /// values that are neither texts nor numbers.
+    /// The type of an attribute with integers of type `base`. Its member names are the values as text. Returns `None`
+    /// if the values are neither texts nor numbers.
     pub(crate) fn dtype(&self, base: &DType) -> Option<DType> {
         let dtype = &self.values.dtype;
         let is_text = matches!(dtype, DType::String | DType::Bytes | DType::FixedBytes(_));
@@ -62,7 +62,7 @@ impl Enumeration {
         Some(EnumType { base: base.clone(), members: names.zip(0..).collect() }.into())
     }
 
-    /// The payload of its generic tile; `None` if a value is not of the type.
+    /// Encodes the payload of its generic tile. Returns `None` if a value does not have the type.
     pub(crate) fn encode(
         name: &str,
         file: &str,
@@ -100,7 +100,7 @@ impl Enumeration {
         Some(out)
     }
 
-    /// The type of values with this name; UTF-8 text if there is none.
+    /// The datatype with this name; UTF-8 text if no name is given.
     pub(crate) fn datatype_named(name: Option<&str>) -> Datatype {
         let all = (0..=u8::MAX).filter_map(Datatype::from_code);
         let named =
@@ -108,7 +108,7 @@ impl Enumeration {
         named.unwrap_or(Datatype::StringUtf8)
     }
 
-    /// As it is shown beside the attribute.
+    /// The representation shown beside the attribute.
     pub(crate) fn to_json(&self) -> Value {
         let labels: Vec<Value> = (0..self.values.len())
             .map(|index| element_to_json(&self.values.dtype, &self.values.elements, index))
@@ -121,13 +121,13 @@ impl Enumeration {
     }
 }
 
-/// Is a value one number?
+/// Returns true if a value is a single number.
 const fn is_number(datatype: Datatype) -> bool {
     use Datatype::{Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
     matches!(datatype, Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 | Float32 | Float64)
 }
 
-/// The name of a type other than UTF-8 text, by which an enumeration is written again.
+/// The name of a type other than UTF-8 text, needed to write the enumeration again.
 fn type_name(datatype: Datatype) -> Option<String> {
     match datatype {
         Datatype::StringAscii => Some("ascii".to_owned()),
@@ -136,7 +136,7 @@ fn type_name(datatype: Datatype) -> Option<String> {
     }
 }
 
-/// The bytes of a number that is given as text.
+/// Parses a number and returns its bytes.
 fn number_bytes(datatype: Datatype, text: &str) -> Option<Vec<u8>> {
     let number = datatype.number();
     Some(match number {
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back_as_they_were() -> Result<()> {
+    fn numbers_round_trip() -> Result<()> {
         let place = Place::new("x", "enumeration", 0);
         for (datatype, texts) in [
             (Datatype::Int64, vec!["-3", "10", "9007199254740993"]),

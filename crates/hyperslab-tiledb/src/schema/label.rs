@@ -1,36 +1,36 @@
-//! Labels of dimensions: where the array is that holds them.
+//! Dimension labels: a reference to the array that holds them.
 
 use hyperslab_core::{Fields, LabelOrder, Result};
 
 use super::{put_text, text};
 use crate::datatype::{CellValues, Datatype};
 
-/// Labels of a dimension: an array of one dimension, which holds them in one of its attributes.
+/// The labels of a dimension, stored in an attribute of a one-dimensional array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DimensionLabel {
     /// The position of the dimension.
     pub dimension: u32,
     /// The label's name.
     pub name: String,
-    /// Is the address relative to the array?
+    /// Whether the address is relative to the array.
     pub relative: bool,
-    /// Where the array of labels is.
+    /// The address of the array of labels.
     pub uri: String,
-    /// Its attribute that holds them.
+    /// The attribute of that array with the labels.
     pub attribute: String,
     /// 0 for no order, 1 increasing, 2 decreasing.
     pub order: u8,
     /// The type of a label.
     pub datatype: Datatype,
-    /// One, or variable for texts.
+    /// The number of values per label: one, or variable for text.
     pub values: CellValues,
-    /// Was the array made apart from this one?
+    /// Whether the array was created separately from this one.
     pub external: bool,
 }
 
 impl DimensionLabel {
-    /// `u32 dimension, u32 len, name, u8 relative, u64 len, uri, u32 len, attribute, u8 order, u8 type, u32 values per cell,
-    /// u8 external`, in all versions that have labels.
+    /// Parses `u32 dimension, u32 len, name, u8 relative, u64 len, uri, u32 len, attribute, u8 order, u8 type, u32
+    /// values per cell, u8 external`. All versions with labels use this layout.
     pub(super) fn parse(fields: &mut Fields<'_>) -> Result<Self> {
         let dimension = fields.u32()?;
         let name = text(fields)?;
@@ -60,7 +60,7 @@ impl DimensionLabel {
         out.push(u8::from(self.external));
     }
 
-    /// The order in the words of the core.
+    /// The corresponding order of the core.
     pub(crate) const fn label_order(&self) -> LabelOrder {
         match self.order {
             1 => LabelOrder::Increasing,
@@ -69,7 +69,7 @@ impl DimensionLabel {
         }
     }
 
-    /// The code of an order.
+    /// The code of a label order.
     pub(crate) const fn order_code(order: LabelOrder) -> u8 {
         match order {
             LabelOrder::Unordered => 0,

@@ -1,4 +1,5 @@
-//! Coordinates as keys: one `u64` per number, in the numbers' own order, so that comparing is the same for all types.
+//! Coordinates as keys: one `u64` per number that preserves the order, so that comparing works the same for all
+//! types.
 
 use bytes::Bytes;
 use hyperslab_core::{Data, Elements};
@@ -17,12 +18,12 @@ pub(crate) enum Keys {
 const TOP: u64 = 1 << 63;
 
 fn float_key(value: f64) -> u64 {
-    // Adding zero makes the two zeros one.
+    // Adding zero turns negative zero into positive zero.
     let bits = (value + 0.0).to_bits();
     if bits & TOP == 0 { bits | TOP } else { !bits }
 }
 
-/// The key of a number's bytes.
+/// The key of a number, given its bytes.
 pub(crate) fn key_of(number: Number, bytes: &[u8]) -> u64 {
     if number.is_float() {
         return float_key(float(number, bytes));
@@ -30,7 +31,7 @@ pub(crate) fn key_of(number: Number, bytes: &[u8]) -> u64 {
     integer_key(number, integer(number, bytes))
 }
 
-/// The key of an integer, which is in the type's range.
+/// The key of an integer, which must be in the type's range.
 pub(crate) const fn integer_key(number: Number, value: i128) -> u64 {
     if number.is_signed() { (value as i64 as u64) ^ TOP } else { value as u64 }
 }
@@ -40,7 +41,7 @@ pub(crate) fn key_of_float(value: f64) -> u64 {
     float_key(value)
 }
 
-/// The keys of a row of numbers.
+/// The keys of a column of numbers.
 pub(crate) fn keys_of(number: Number, data: &[u8]) -> Vec<u64> {
     macro_rules! all {
         ($type:ty, $key:expr) => {

@@ -1,11 +1,11 @@
-//! Row filters on the tiles of a sparse array: by their statistics before they are read, by their cells before the other
-//! columns are decoded.
+//! Row filters on the tiles of a sparse array: first by statistics, before a tile is read; then by its cells, before
+//! the other columns are decoded.
 
 use hyperslab_core::{ColumnRange, DType, Elements, Error, Result, RowFilter, TableSchema};
 
 use super::reader::{ColumnCells, FragmentReader};
 
-/// A filter, and where the columns are that it asks for.
+/// A filter, and the positions of the columns that it uses.
 #[derive(Debug)]
 pub(crate) struct FilterPlan {
     filter: RowFilter,
@@ -25,13 +25,13 @@ impl FilterPlan {
         Ok(Self { filter: filter.clone(), columns, names })
     }
 
-    /// Does the tile's statistics say that none of its cells passes?
+    /// Returns true if the tile's statistics show that none of its cells pass.
     pub(crate) fn rules_out(&self, reader: &FragmentReader, tile: usize) -> Result<bool> {
         let ranges = self.ranges(reader, tile)?;
         Ok(self.filter.rules_out(&|name| self.place(name).and_then(|at| ranges[at])))
     }
 
-    /// Does the tile's statistics say that all of its cells pass?
+    /// Returns true if the tile's statistics show that all of its cells pass.
     pub(crate) fn takes_all(&self, reader: &FragmentReader, tile: usize) -> Result<bool> {
         let ranges = self.ranges(reader, tile)?;
         Ok(self.filter.takes_all(&|name| self.place(name).and_then(|at| ranges[at])))
@@ -45,7 +45,7 @@ impl FilterPlan {
         self.names.iter().position(|own| own == name)
     }
 
-    /// One byte per row: 1 where it passes. `column` gives the cells of a column by its number.
+    /// Returns one byte per row: 1 if it passes. `column` returns the cells of a column by its number.
     pub(crate) fn evaluate(
         &self,
         rows: usize,
@@ -65,7 +65,7 @@ impl FilterPlan {
 }
 
 impl FragmentReader {
-    /// What the fragment's metadata know of an attribute's cells in a tile.
+    /// The range of an attribute's cells in a tile, from the fragment's metadata.
     fn range(&self, column: usize, tile: usize) -> Result<Option<ColumnRange>> {
         let Some((attribute, stats)) = self.statistics(column)? else { return Ok(None) };
         let cells = self.cells(tile)? as u64;

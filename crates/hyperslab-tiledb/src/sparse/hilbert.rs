@@ -1,4 +1,4 @@
-//! Places of cells along a Hilbert curve, as the format orders them.
+//! Positions of cells along a Hilbert curve, in the order that the format defines.
 //!
 //! Each coordinate becomes a bucket of `63 / dimensions` bits; Skilling's transform turns the buckets into the curve's
 //! digits, which are interleaved, the last axis lowest.
@@ -12,7 +12,7 @@ use crate::schema::{Dimension, float, integer};
 #[derive(Debug, Clone)]
 pub(crate) struct Hilbert {
     bits: u32,
-    /// Low end and width of each numeric dimension.
+    /// The lower bound and the width of each numeric dimension.
     scales: Vec<(Number, f64, f64)>,
 }
 
@@ -33,7 +33,7 @@ impl Hilbert {
         Self { bits: 63 / dimensions.len().max(1) as u32, scales: scales.collect() }
     }
 
-    /// The places of these cells.
+    /// The positions of these cells on the curve.
     pub(crate) fn places(&self, keys: &[Keys], cells: usize) -> Vec<u64> {
         let mut axes = vec![0_u64; keys.len()];
         (0..cells)
@@ -55,7 +55,7 @@ impl Hilbert {
                 (share as u64).min(most)
             }
             Keys::Text { .. } => {
-                // The first eight bytes, the first one highest.
+                // The first eight bytes, big-endian.
                 let text = keys.text(cell);
                 let mut head = [0; 8];
                 let length = text.len().min(8);
@@ -65,7 +65,7 @@ impl Hilbert {
         }
     }
 
-    /// Skilling's axes-to-transpose, then the interleaved bits.
+    /// Applies Skilling's axes-to-transpose, then interleaves the bits.
     fn place(&self, axes: &mut [u64]) -> u64 {
         let count = axes.len();
         let top = 1_u64 << (self.bits - 1);
@@ -107,7 +107,7 @@ impl Hilbert {
     }
 }
 
-/// The number behind a key.
+/// The number that a key represents.
 pub(crate) fn value_of(number: Number, key: u64) -> f64 {
     const TOP: u64 = 1 << 63;
     if number.is_float() {

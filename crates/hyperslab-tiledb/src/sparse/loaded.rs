@@ -1,4 +1,4 @@
-//! One tile of a fragment, of which only the wanted columns and cells are looked at.
+//! One tile of a fragment. Columns are decoded on demand, and only for the wanted cells.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,13 +10,13 @@ use super::region::DimensionRange;
 use super::scan::Context;
 use crate::condition::{CellValue, Delete};
 
-/// A tile whose wanted cells are known.
+/// A tile with its selected cells.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     reader: Arc<FragmentReader>,
     pub(crate) tile: usize,
     pub(crate) cells: usize,
-    /// The wanted cells; `None` for all.
+    /// The selected cells; `None` for all.
     pub(super) selection: Option<Vec<u32>>,
     columns: Vec<OnceLock<ColumnCells>>,
     times: Option<Vec<u64>>,
@@ -41,7 +41,7 @@ impl Loaded {
         if !late && inside {
             return Ok(loaded);
         }
-        // As many as the tile is seen to have: the first dimension is decoded before memory is taken for cells.
+        // The first dimension is decoded before memory is allocated, so that a false cell count is detected.
         let mut wanted: Vec<u32> = match &loaded.times {
             Some(times) if late => {
                 (0..cells as u32).filter(|&cell| context.window.contains(times[cell as usize])).collect()
@@ -63,22 +63,22 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// How many cells are wanted.
+    /// The number of selected cells.
     pub(crate) fn count(&self) -> usize {
         self.selection.as_ref().map_or(self.cells, Vec::len)
     }
 
-    /// The `index`-th wanted cell.
+    /// The `index`-th selected cell.
     pub(crate) fn selected(&self, index: usize) -> usize {
         self.selection.as_ref().map_or(index, |selection| selection[index] as usize)
     }
 
-    /// When a cell was written.
+    /// The time at which a cell was written.
     pub(crate) fn time(&self, cell: usize) -> u64 {
         self.times.as_ref().map_or(self.reader.fragment.name.start, |times| times[cell])
     }
 
-    /// A column, decoded once.
+    /// Returns a column, which is decoded once.
     pub(super) fn column(&self, column: usize) -> Result<ColumnCells> {
         let slot = &self.columns[column];
         if let Some(known) = slot.get() {
@@ -95,7 +95,7 @@ impl Loaded {
         }
     }
 
-    /// Leaves out of the selection what was deleted.
+    /// Removes deleted cells from the selection.
     pub(super) fn drop_deleted(&mut self, context: &Context) -> Result<()> {
         if self.delete_times.is_none() && !self.may_be_deleted(context)? {
             return Ok(());
@@ -111,7 +111,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// Leaves out of the selection what fails the filter. The filter's columns are decoded, no others.
+    /// Removes cells that fail the filter from the selection. Decodes only the filter's columns.
     pub(super) fn drop_filtered(&mut self, context: &Context) -> Result<()> {
         let Some(filter) = &context.filter else { return Ok(()) };
         if self.count() == 0 || filter.takes_all(&self.reader, self.tile)? {
@@ -140,13 +140,13 @@ impl Loaded {
         Ok(false)
     }
 
-    /// Returns true if a delete can concern this fragment at all.
+    /// Returns true if a delete can affect this fragment.
     fn applies(&self, delete: &Delete) -> Result<bool> {
         Ok(delete.name.start >= self.reader.fragment.name.start
             && !self.reader.has_processed(&delete.name.stem)?)
     }
 
-    /// Returns true if a cell was deleted, by a time of its own or by a condition that is not yet applied.
+    /// Returns true if a cell was deleted, either by its own delete time or by a condition that is not yet applied.
     pub(crate) fn is_deleted(&self, context: &Context, cell: usize) -> Result<bool> {
         if self
             .delete_times
@@ -163,7 +163,7 @@ impl Loaded {
         Ok(false)
     }
 
-    /// When a cell was first deleted; `u64::MAX` for never.
+    /// The time at which a cell was first deleted; `u64::MAX` for never.
     pub(super) fn deleted_at(&self, context: &Context, cell: usize) -> Result<u64> {
         let mut first = self.delete_times.as_ref().map_or(u64::MAX, |times| times[cell]);
         for delete in context.deletes.iter() {
@@ -174,7 +174,7 @@ impl Loaded {
         Ok(first)
     }
 
-    /// Does a condition that is not yet applied delete a cell?
+    /// Returns true if a condition that is not yet applied deletes a cell.
     fn deletes(&self, context: &Context, delete: &Delete, cell: usize) -> Result<bool> {
         if delete.name.start < self.time(cell) || !self.applies(delete)? {
             return Ok(false);

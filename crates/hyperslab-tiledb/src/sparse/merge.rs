@@ -1,7 +1,7 @@
 //! The global order of cells, and merging of fragments that overlap.
 //!
-//! Global order compares the tiles that cells lie in (in tile order, dimensions without extent left out), then the
-//! coordinates (in cell order); along a Hilbert curve it compares places, then coordinates.
+//! The global order compares tiles first (in tile order, ignoring dimensions without an extent), then coordinates (in
+//! cell order). Along a Hilbert curve, it compares positions, then coordinates.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::{Keys, key_of};
 use crate::datatype::Number;
 use crate::schema::{Dimension, Order, Schema, float};
 
-/// How cells of an array are ordered.
+/// The order of an array's cells.
 #[derive(Debug)]
 pub(crate) struct GlobalOrder {
     tile_axes: Vec<(usize, TileScale)>,
@@ -30,7 +30,7 @@ enum TileScale {
     Float64 { low: f64, extent: f64 },
 }
 
-/// Coordinates prepared for comparing.
+/// Coordinates prepared for comparison.
 #[derive(Debug)]
 pub(crate) struct Ordered {
     places: Vec<u64>,
@@ -79,7 +79,7 @@ impl GlobalOrder {
         Self { tile_axes, cell_axes: axes(schema.cell_order), hilbert }
     }
 
-    /// Prepares the coordinates of `cells` cells.
+    /// Prepares the coordinates of `cells` cells for comparison.
     pub(crate) fn prepare(&self, keys: Vec<Keys>, numbers: &[Number], cells: usize) -> Ordered {
         let places = self.hilbert.as_ref().map_or_else(Vec::new, |hilbert| hilbert.places(&keys, cells));
         let tiles = self.tile_axes.iter().map(|(axis, scale)| match &keys[*axis] {
@@ -89,8 +89,8 @@ impl GlobalOrder {
         Ordered { places, tiles: tiles.collect(), keys }
     }
 
-    /// The cells as plain numbers that sort as the cells do, when there are at most two numeric dimensions: tile (or place on
-    /// the curve), first coordinate, second coordinate, row.
+    /// With at most two numeric dimensions, returns the cells as plain tuples that sort in global order: tile (or
+    /// position on the curve), first coordinate, second coordinate, row.
     pub(crate) fn flat(&self, ordered: &Ordered, cells: usize) -> Option<Vec<(u64, u64, u64, u32)>> {
         let key = |axis: Option<&usize>| match axis.map(|&axis| &ordered.keys[axis]) {
             None => Some(None),
@@ -101,7 +101,7 @@ impl GlobalOrder {
             return None;
         }
         let (first, second) = (key(self.cell_axes.first())?, key(self.cell_axes.get(1))?);
-        // Tiles of two dimensions as one number: the slower one counts whole rows of the faster.
+        // Combines the tiles of two dimensions into one number, row by row.
         let width = ordered.tiles.get(1).map_or(1, |tiles| tiles.iter().max().copied().unwrap_or(0) + 1);
         let slowest = ordered.tiles.first().map_or(0, |tiles| tiles.iter().max().copied().unwrap_or(0));
         slowest.checked_add(1)?.checked_mul(width)?;
@@ -135,7 +135,7 @@ impl GlobalOrder {
     }
 }
 
-/// One fragment's wanted cells, in order.
+/// The selected cells of one fragment, in order.
 #[derive(Debug)]
 struct Cursor {
     reader: usize,
@@ -152,7 +152,7 @@ impl Cursor {
     }
 }
 
-/// Several fragments as one, cell by cell: of equal coordinates the newest.
+/// Merges several fragments cell by cell. Of cells with equal coordinates, the newest wins.
 #[derive(Debug)]
 pub(crate) struct Merge {
     cursors: Vec<Cursor>,
@@ -180,7 +180,7 @@ impl Merge {
         let (a, b) = (&self.cursors[a], &self.cursors[b]);
         let order = context.order.compare(&a.ordered, a.cell(), &b.ordered, b.cell());
         if order.is_eq() {
-            // Of equal coordinates the newest first, as consolidated fragments have them.
+            // For equal coordinates the newest comes first, as in consolidated fragments.
             let (mine, other) = ((a.tile.time(a.cell()), a.reader), (b.tile.time(b.cell()), b.reader));
             return mine > other;
         }
@@ -229,7 +229,7 @@ impl Merge {
         Ok(())
     }
 
-    /// The next cell, whether or not an equal one came before.
+    /// The next cell, including older versions of the same coordinates.
     pub(crate) fn next_version(&mut self, context: &Context) -> Result<Option<(Arc<Loaded>, usize)>> {
         let Some(&top) = self.heap.first() else { return Ok(None) };
         let found = (Arc::clone(&self.cursors[top].tile), self.cursors[top].cell());
@@ -237,7 +237,7 @@ impl Merge {
         Ok(Some(found))
     }
 
-    /// The next cell: of all with the same coordinates the newest.
+    /// The next cell: the newest of those with the same coordinates.
     pub(crate) fn next(&mut self, context: &Context) -> Result<Option<(Arc<Loaded>, usize)>> {
         let Some(&top) = self.heap.first() else { return Ok(None) };
         let first = &self.cursors[top];
@@ -251,7 +251,7 @@ impl Merge {
                 break;
             }
             let time = other.tile.time(other_cell);
-            // Of one fragment's cells with equal times, the later one.
+            // Within one fragment, the later of two cells with equal times wins.
             if (time, other.reader) >= (best.2, best.3) {
                 best = (Arc::clone(&other.tile), other_cell, time, other.reader);
             }
@@ -261,7 +261,7 @@ impl Merge {
     }
 }
 
-/// The next tile that has wanted cells.
+/// Loads the next tile with selected cells.
 fn next_tile(
     context: &Context,
     reader: usize,

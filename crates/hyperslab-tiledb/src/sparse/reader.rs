@@ -1,4 +1,4 @@
-//! One sparse fragment: its tiles, decoded column by column.
+//! Reads one sparse fragment: tile by tile, column by column.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,10 +12,10 @@ use crate::field::FieldCodecs;
 use crate::fragment::{Field, Fragment, List, Part, Stats};
 use crate::schema::Attribute;
 
-/// Most cells of a tile: a claim of more is refused before memory is taken for it.
+/// The maximum number of cells in a tile. Larger claims are rejected before memory is allocated.
 const MAX_TILE_CELLS: u64 = 1 << 32;
 
-/// A fragment of a sparse array, with what is needed to decode each column of the table.
+/// A fragment of a sparse array, with the codecs of each column of the table.
 #[derive(Debug)]
 pub(crate) struct FragmentReader {
     array: Arc<OpenArray>,
@@ -23,9 +23,9 @@ pub(crate) struct FragmentReader {
     /// One per column of the table: dimensions, then attributes.
     columns: Vec<ColumnSource>,
     times: FieldCodecs,
-    /// Of each column; `None` if nothing is known or can be trusted.
+    /// The statistics of each column; `None` if there are none or they are unreliable.
     statistics: Vec<OnceLock<Option<Stats>>>,
-    /// The delete conditions that are already applied.
+    /// The delete conditions that are already applied to this fragment.
     processed: OnceLock<Vec<String>>,
 }
 
@@ -35,9 +35,9 @@ enum ColumnSource {
         field: Field,
         codecs: Box<FieldCodecs>,
     },
-    /// One of the dimensions that share a file, as before version 5.
+    /// One of several dimensions that share a file, before version 5.
     Coordinates(usize),
-    /// The fragment's schema does not have it.
+    /// The fragment's schema lacks the column, so every cell has the fill value.
     Missing(Elements),
 }
 
@@ -85,22 +85,22 @@ impl FragmentReader {
         })
     }
 
-    /// Cells of all tiles.
+    /// The number of cells in all tiles.
     pub(crate) fn rows(&self) -> u64 {
         self.fragment.sparse_rows()
     }
 
-    /// Does the window see each of its cells, and are none of them deleted?
+    /// Returns true if the time window includes every cell and none of them is deleted.
     pub(crate) fn counts_all(&self) -> bool {
         !self.fragment.footer.has_deletes && self.fragment.name.inside(self.array.window())
     }
 
-    /// The tiles that may hold wanted cells, and whether all their cells are wanted.
+    /// The tiles that may hold wanted cells, and whether all of their cells are wanted.
     pub(crate) fn tiles(&self, region: &[DimensionRange]) -> Result<Vec<(usize, bool)>> {
         let dimensions = &self.fragment.schema.dimensions;
         let count = usize::try_from(self.fragment.footer.sparse_tiles).unwrap_or(usize::MAX);
         if region.iter().all(|range| *range == DimensionRange::All) {
-            // The list of offsets has one entry per tile, which bounds a false count.
+            // The offset list has one entry per tile, which bounds a false tile count.
             let listed = self.fragment.list(List::TileOffsets, self.first_field())?.len();
             return Ok((0..count.min(listed)).map(|tile| (tile, true)).collect());
         }
@@ -133,7 +133,7 @@ impl FragmentReader {
         }
     }
 
-    /// A column of the table in one tile. A column that the fragment lacks is one element.
+    /// Returns a column in one tile. If the fragment lacks the column, returns a single element.
     pub(crate) fn column(&self, column: usize, tile: usize) -> Result<ColumnCells> {
         match self.columns.get(column) {
             Some(ColumnSource::Stored { field, codecs }) => {
@@ -145,7 +145,7 @@ impl FragmentReader {
         }
     }
 
-    /// An attribute's statistics, which are read once.
+    /// An attribute's statistics, read once.
     pub(crate) fn statistics(&self, column: usize) -> Result<Option<(&Attribute, &Stats)>> {
         let Some(ColumnSource::Stored { field: Field::Attribute(index), .. }) = self.columns.get(column)
         else {
@@ -155,7 +155,7 @@ impl FragmentReader {
         let known = match self.statistics[column].get() {
             Some(known) => known,
             None => {
-                let stats = if Stats::are_trusted(attribute) { self.fragment.stats(*index)? } else { None };
+                let stats = if Stats::are_usable(attribute) { self.fragment.stats(*index)? } else { None };
                 self.statistics[column].get_or_init(|| stats)
             }
         };
@@ -189,8 +189,8 @@ impl FragmentReader {
         Ok((blob.read_at(offset, length)?, Arc::clone(blob.name()), offset))
     }
 
-    /// One dimension out of the file that all share: dimension by dimension, or in version 1 without filters cell by
-    /// cell.
+    /// Extracts one dimension from the shared coordinate file. The file is ordered dimension by dimension or, in
+    /// version 1 without filters, cell by cell.
     fn coordinates(&self, index: usize, tile: usize) -> Result<Elements> {
         let (bytes, label, offset) = self.fetch(Field::Coords, Part::Fixed, tile)?;
         let place = Place::new(&label, "tile", offset);
@@ -216,7 +216,7 @@ impl FragmentReader {
         Ok(Elements::fixed(Bytes::from(all).slice(index * cells * size..(index + 1) * cells * size)))
     }
 
-    /// When each cell of a tile was written; `None` if all were at the fragment's own time.
+    /// The write time of each cell in a tile; `None` if all were written at the fragment's time.
     pub(crate) fn timestamps(&self, tile: usize) -> Result<Option<Vec<u64>>> {
         if !self.fragment.footer.has_timestamps {
             return Ok(None);
@@ -224,7 +224,7 @@ impl FragmentReader {
         self.words(Field::Timestamps, tile).map(Some)
     }
 
-    /// When each cell of a tile was deleted: `u64::MAX` for never.
+    /// The delete time of each cell in a tile; `u64::MAX` for never.
     pub(crate) fn delete_times(&self, tile: usize) -> Result<Option<Vec<u64>>> {
         if !self.fragment.footer.has_deletes {
             return Ok(None);

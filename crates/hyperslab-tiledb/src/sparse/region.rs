@@ -1,4 +1,4 @@
-//! The part of each dimension that is wanted, and what it means for a tile's box.
+//! The wanted range of each dimension, and how it relates to a tile's box.
 
 use hyperslab_core::{Bound, Error, Result, Scan};
 
@@ -6,24 +6,24 @@ use super::Keys;
 use super::coords::{integer_key, key_of, key_of_float};
 use crate::schema::{Dimension, Range, Schema};
 
-/// What is wanted of one dimension.
+/// The wanted range of one dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DimensionRange {
     All,
     None,
-    /// Keys, both ends included.
+    /// A range of keys, both ends included.
     Fixed {
         low: u64,
         high: u64,
     },
-    /// Texts, both ends included.
+    /// A range of texts, both ends included.
     Text {
         low: Option<Vec<u8>>,
         high: Option<Vec<u8>>,
     },
 }
 
-/// How a box lies to the wanted region.
+/// The relation of a box to the wanted region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Relation {
     Outside,
@@ -32,7 +32,7 @@ pub(crate) enum Relation {
 }
 
 impl DimensionRange {
-    /// One per dimension.
+    /// Builds one range per dimension from a request.
     pub(crate) fn of_request(schema: &Schema, request: &Scan, name: &str) -> Result<Vec<Self>> {
         let mut region = vec![Self::All; schema.dimensions.len()];
         for (dimension, bounds) in &request.region {
@@ -84,7 +84,7 @@ impl DimensionRange {
         Some(if low > high { Self::None } else { Self::Fixed { low, high } })
     }
 
-    /// How a range of this dimension lies to what is wanted.
+    /// The relation of a range of this dimension to the wanted range.
     fn relation(&self, dimension: &Dimension, range: &Range) -> Relation {
         let of = |below: bool, above: bool, inside: bool| match (below || above, inside) {
             (true, _) => Relation::Outside,
@@ -109,7 +109,7 @@ impl DimensionRange {
         }
     }
 
-    /// How a box lies to the wanted region.
+    /// The relation of a box to the wanted region.
     pub(crate) fn relation_of(region: &[Self], dimensions: &[Dimension], ranges: &[Range]) -> Relation {
         region
             .iter()
@@ -120,7 +120,7 @@ impl DimensionRange {
             .unwrap_or(Relation::Inside)
     }
 
-    /// Keeps of these cells those whose coordinate is wanted.
+    /// Keeps only the cells whose coordinate is in the wanted range.
     pub(crate) fn select(&self, keys: &Keys, cells: &mut Vec<u32>) {
         match (self, keys) {
             (Self::All, _) => {}

@@ -1,4 +1,4 @@
-//! Scans: which fragments and tiles, then batches.
+//! Scans: select fragments and tiles, then produce batches.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,10 +17,11 @@ use crate::fragment::Fragment;
 use crate::names::Window;
 use crate::schema::{Range, Schema};
 
-/// Rows of a batch: small tiles are put together up to this, larger ones stand alone.
+/// The target number of rows in a batch. Smaller tiles are combined up to this number; larger tiles become batches of
+/// their own.
 const BATCH_ROWS: usize = 64 << 10;
 
-/// Everything that a scan needs to know.
+/// The state that all parts of a scan share.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) readers: Vec<Arc<FragmentReader>>,
@@ -31,21 +32,21 @@ pub(crate) struct Context {
     dtypes: Vec<DType>,
     /// The types of all columns of the table.
     all: Vec<DType>,
-    /// Name, and may it be null, of every column of the table.
+    /// The name of each column of the table, and whether it is nullable.
     pub(super) names: Vec<(String, bool)>,
     pub(super) deletes: Arc<[Delete]>,
     pub(super) window: Window,
     pub(super) filter: Option<FilterPlan>,
 }
 
-/// Fragments that may share coordinates, and must be read as one.
+/// Fragments that may share coordinates and must be merged.
 #[derive(Debug)]
 pub(crate) struct Component {
     pub(crate) readers: Vec<usize>,
     pub(crate) merged: bool,
 }
 
-/// The fragments in groups that cannot share coordinates with each other.
+/// Groups the fragments so that different groups cannot share coordinates.
 pub(crate) fn components(table: &SparseTable, readers: &[Arc<FragmentReader>]) -> Vec<Component> {
     let schema = &table.array.schema;
     if schema.allows_duplicates {
@@ -55,7 +56,7 @@ pub(crate) fn components(table: &SparseTable, readers: &[Arc<FragmentReader>]) -
     for (index, reader) in readers.iter().enumerate() {
         let Some(domain) = &reader.fragment.footer.domain else { continue };
         let (mut members, mut bounds) = (vec![index], domain.clone());
-        // Joining one may make the box reach others: until none is left.
+        // Joining a component may enlarge the box so that it overlaps others. Repeat until none overlaps.
         while let Some(found) = components.iter().position(|(_, other)| overlap(schema, &bounds, other)) {
             let (others, other) = components.swap_remove(found);
             members.extend(others);
@@ -67,7 +68,7 @@ pub(crate) fn components(table: &SparseTable, readers: &[Arc<FragmentReader>]) -
         .into_iter()
         .map(|(mut members, _)| {
             members.sort_unstable();
-            // A consolidated fragment keeps all versions of a cell.
+            // A consolidated fragment can hold several versions of a cell.
             let merged = members.len() > 1
                 || members.iter().any(|&index| readers[index].fragment.footer.has_timestamps);
             Component { readers: members, merged }
@@ -87,7 +88,7 @@ fn overlap(schema: &Schema, a: &[Range], b: &[Range]) -> bool {
     })
 }
 
-/// The box around two.
+/// The bounding box of two boxes.
 pub(crate) fn join(schema: &Schema, a: &[Range], b: &[Range]) -> Vec<Range> {
     let joined = schema.dimensions.iter().zip(a.iter().zip(b)).map(|(dimension, (a, b))| {
         let below = |x: &[u8], y: &[u8]| {
@@ -136,7 +137,7 @@ fn context(table: &SparseTable, columns: Vec<usize>, region: Vec<DimensionRange>
     })
 }
 
-/// Every version of every cell of some fragments, in global order: what consolidation writes.
+/// Iterates over all versions of all cells of some fragments, in global order. Used by consolidation.
 pub(crate) struct VersionRows {
     context: Context,
     merge: Merge,
@@ -175,17 +176,17 @@ impl VersionRows {
     }
 }
 
-/// Cells on their way into a consolidated fragment.
+/// Cells to be written to a consolidated fragment.
 #[derive(Debug)]
 pub(crate) struct VersionTile {
     pub(crate) columns: Vec<Elements>,
-    /// When each was written.
+    /// The write time of each cell.
     pub(crate) times: Vec<u64>,
-    /// When each was deleted, `u64::MAX` for never; empty where no fragment knows of deletes.
+    /// The delete time of each cell, `u64::MAX` for never. Empty if no fragment has deletes.
     pub(crate) deleted: Vec<u64>,
 }
 
-/// The number of a tile among those in use. Almost always one of the last few.
+/// Returns the index of a tile in the list of tiles in use, adding it if needed. It is usually one of the last few.
 fn place_of(tiles: &mut Vec<Arc<Loaded>>, tile: Arc<Loaded>) -> usize {
     match tiles.iter().rposition(|own| Arc::ptr_eq(own, &tile)) {
         Some(place) => place,
@@ -196,13 +197,13 @@ fn place_of(tiles: &mut Vec<Arc<Loaded>>, tile: Arc<Loaded>) -> usize {
     }
 }
 
-/// A tile of a fragment: reader, tile, are all its cells wanted?
+/// A tile to read: the reader's index, the tile's number, and whether all of its cells are wanted.
 type Unit = (usize, usize, bool);
 
 struct Scanner {
     context: Context,
     components: VecDeque<Component>,
-    /// Tiles of fragments that stand alone, grouped into batches.
+    /// Tiles of fragments that need no merging, grouped into batches.
     units: VecDeque<Vec<Unit>>,
     merge: Option<Merge>,
     ready: VecDeque<Result<Batch>>,
@@ -236,7 +237,7 @@ impl Iterator for Scanner {
 }
 
 impl Scanner {
-    /// Makes more batches ready; false when there are none left.
+    /// Prepares more batches. Returns false if there are none left.
     fn refill(&mut self) -> Result<bool> {
         if let Some(merge) = &mut self.merge {
             let (batch, done) = merged_batch(&self.context, merge)?;
@@ -247,7 +248,7 @@ impl Scanner {
             return Ok(true);
         }
         if !self.units.is_empty() {
-            // Several batches at a time, on all cores.
+            // Build several batches at a time, on all cores.
             let some = rayon::current_num_threads().max(1) * 2;
             let units: Vec<Vec<Unit>> = self.units.drain(..some.min(self.units.len())).collect();
             let context = &self.context;
@@ -261,7 +262,7 @@ impl Scanner {
             return Ok(true);
         }
         let mut rows = 0;
-        // Neighbouring fragments that stand alone share batches.
+        // Adjacent fragments that need no merging share batches.
         let mut alone = component.readers;
         while let Some(next) = self.components.front().filter(|next| !next.merged) {
             alone.extend(&next.readers);
@@ -291,7 +292,7 @@ impl Scanner {
     }
 }
 
-/// Tiles of fragments that stand alone.
+/// Builds a batch from tiles that need no merging.
 fn plain_batch(context: &Context, units: &[Unit]) -> Result<Batch> {
     let mut tiles = Vec::with_capacity(units.len());
     for &(reader, tile, inside) in units {
@@ -314,7 +315,7 @@ fn plain_batch(context: &Context, units: &[Unit]) -> Result<Batch> {
     Ok(Batch { rows, columns })
 }
 
-/// The next rows of merged fragments; true when they were the last.
+/// Builds a batch from merged fragments. Returns true with the last rows.
 fn merged_batch(context: &Context, merge: &mut Merge) -> Result<(Batch, bool)> {
     let mut tiles: Vec<Arc<Loaded>> = Vec::new();
     let mut picks: Vec<(usize, usize)> = Vec::new();
@@ -330,7 +331,7 @@ fn merged_batch(context: &Context, merge: &mut Merge) -> Result<(Batch, bool)> {
         let row = place_of(&mut tiles, tile);
         picks.push((row, cell));
     }
-    // Only now: an older version of a cell must not come back because the newest fails the filter.
+    // Filter after merging: otherwise an older version of a cell would reappear if the newest fails the filter.
     if let Some(filter) = &context.filter {
         let cells = |column: usize| {
             let dtype = context.all[column].clone();
@@ -343,7 +344,7 @@ fn merged_batch(context: &Context, merge: &mut Merge) -> Result<(Batch, bool)> {
     Ok((Batch { rows: picks.len(), columns }, done))
 }
 
-/// The wanted columns of these cells.
+/// Gathers the wanted columns of the picked cells.
 fn gather(context: &Context, tiles: &[Arc<Loaded>], picks: &[(usize, usize)]) -> Result<Vec<Elements>> {
     let columns = context.columns.iter().zip(&context.dtypes);
     columns.map(|(&column, dtype)| gather_column(dtype, column, tiles, picks)).collect()
@@ -368,7 +369,7 @@ fn gather_column(
     Elements::gather(dtype, &rows, &own)
 }
 
-/// The wanted cells of several tiles as one row.
+/// Concatenates the wanted cells of several tiles.
 fn collect(dtype: &DType, parts: &[(ColumnCells, Option<&[u32]>, usize)], rows: usize) -> Result<Elements> {
     if let [(ColumnCells::Each(elements), None, _)] = parts {
         return Ok(elements.clone());

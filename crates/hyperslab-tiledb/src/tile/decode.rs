@@ -1,8 +1,8 @@
-//! One chunk back through its pipeline.
+//! Decodes one chunk through its pipeline.
 //!
-//! The filters run in reverse. Each takes its own metadata off the front of what it is given; compression and
-//! encryption carry the metadata of the filters before them inside their data. Intermediate bytes live in two
-//! buffers of the thread; the last filter that changes anything writes to the caller's memory.
+//! The filters run in reverse. Each removes its own metadata from the front of its input; compression and encryption
+//! store the metadata of earlier filters inside their data. Intermediate bytes live in two thread-local buffers; the
+//! last filter that changes the data writes to the caller's memory.
 
 use hyperslab_codec::tiledb::{
     Integer, decode_bit_width, decode_delta, decode_double_delta, decode_float_scale, decode_positive_delta,
@@ -16,8 +16,8 @@ use super::{TileChunk, TileCodec};
 use crate::datatype::{Datatype, Number};
 use crate::pipeline::{Filter, delta_number};
 
-/// What the filters after the first may make of a chunk: RLE at worst triples, float scale doubles, the rest adds
-/// headers. A claim beyond is false.
+/// The maximum size of a chunk between two filters: RLE at worst triples it, float scale doubles it, the other
+/// filters add headers. A larger claim is corrupt.
 const fn limit(original: usize) -> usize {
     original.saturating_mul(8).saturating_add(1 << 20)
 }
@@ -39,28 +39,28 @@ fn with_scratch<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
     result
 }
 
-/// A part: how many bytes it is without and with the filter.
+/// The lengths of a part before and after filtering.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     plain: usize,
     stored: usize,
 }
 
-/// What a filter's metadata says, read before its data is touched.
+/// A filter's metadata, parsed before its data is processed.
 enum Step<'m> {
-    /// The data stays as it is.
+    /// The data is unchanged.
     Pass,
-    /// These lengths of data, each on its own.
+    /// Parts of these lengths, each filtered separately.
     Parts(SmallVec<[u32; 4]>),
     /// Bit-width reduction: input length and window metadata.
     BitWidth { input: usize, windows: &'m [u8] },
     /// Positive delta: window metadata, total length.
     PositiveDelta { windows: &'m [u8], total: usize },
-    /// Compression or encryption: parts of metadata, parts of data, and (for encryption) 28 bytes each.
+    /// Compression or encryption: parts of metadata, parts of data, and (for encryption) a 28-byte seal for each.
     Packed { metadata: SmallVec<[Part; 4]>, data: SmallVec<[Part; 2]>, seals: SmallVec<[&'m [u8]; 4]> },
 }
 
-/// Is the filter's output the same bytes as its input?
+/// Returns true if the filter does not change the data.
 fn keeps_data(filter: &Filter, datatype: Datatype, version: u32) -> bool {
     matches!(filter, Filter::NoOp | Filter::Md5 | Filter::Sha256) || filter.passes_through(datatype, version)
 }
@@ -71,20 +71,20 @@ impl TileCodec {
         let place = Place { offset: chunk.offset, ..place };
         let last = self.last_change(0);
         let Some(last) = last else {
-            // Checksums alone: the data is there already.
+            // There are only checksums, and the data is already in place.
             with_scratch(|scratch| self.undo(chunk, 0, None, out, scratch, place).map(|_| ()))?;
             return copy_exact(chunk.data, out, place);
         };
         with_scratch(|scratch| self.undo(chunk, 0, Some(last), out, scratch, place).map(|_| ()))
     }
 
-    /// The first filter (the last to be undone) from `from` on that changes the data.
+    /// The first filter at or after `from` that changes the data. It is the last one to be undone.
     fn last_change(&self, from: usize) -> Option<usize> {
         (from..self.filters.len()).find(|&i| !keeps_data(&self.filters[i], self.types[i], self.version))
     }
 
-    /// Undoes all filters but the first, for filters that make more than bytes: `work` is given what the first
-    /// filter left, metadata and data.
+    /// Undoes all filters but the first, for first filters whose output is not just bytes. Calls `work` with the
+    /// metadata and the data that the first filter produced.
     pub(super) fn decode_to_first<T>(
         &self,
         chunk: &TileChunk<'_>,
@@ -106,8 +106,8 @@ impl TileCodec {
         })
     }
 
-    /// Undoes the filters from the last down to `stop`. The one numbered `direct` writes to `out`; the others to the
-    /// scratch buffers. Says where metadata and data are then.
+    /// Undoes the filters from the last down to `stop`. The filter with index `direct` writes to `out`, the others to
+    /// the scratch buffers. Returns where the metadata and the data are then.
     fn undo(
         &self,
         chunk: &TileChunk<'_>,
@@ -125,10 +125,10 @@ impl TileCodec {
                 continue;
             }
             let Scratch { data: buffers, metadata: metadata_buffers } = scratch;
-            let (held_metadata, spare_metadata) = metadata.look(chunk.metadata, metadata_buffers);
-            let (held_data, spare_data) = data.look(chunk.data, buffers);
+            let (held_metadata, spare_metadata) = metadata.resolve(chunk.metadata, metadata_buffers);
+            let (held_data, spare_data) = data.resolve(chunk.data, buffers);
             if direct.is_some_and(|direct| index < direct) {
-                // The last change is made: only checksums are left, over what is in the caller's memory.
+                // All changes are undone. Only checksums remain, over the bytes in the caller's memory.
                 let mut fields = Fields::new(held_metadata, place);
                 self.read_step(filter, out.len(), &mut fields)?;
                 self.verify_checksums(filter, held_metadata, fields.rest(), out, place)?;
@@ -138,7 +138,7 @@ impl TileCodec {
             let mut fields = Fields::new(held_metadata, place);
             let step = self.read_step(filter, held_data.len(), &mut fields)?;
             let skip = fields.position();
-            // Metadata that this filter did not touch stays where it is, further back.
+            // The metadata that this filter did not consume stays in place, further back.
             let rest_of_metadata = fields.rest();
             match &step {
                 Step::Pass => {
@@ -184,7 +184,7 @@ impl TileCodec {
         Ok((metadata, data))
     }
 
-    /// Reads a filter's own metadata off the front.
+    /// Parses a filter's own metadata from the front.
     fn read_step<'m>(&self, filter: &Filter, data: usize, fields: &mut Fields<'m>) -> Result<Step<'m>> {
         match filter {
             Filter::Bitshuffle
@@ -238,13 +238,13 @@ impl TileCodec {
         }
     }
 
-    /// The size of the values that this filter of the pipeline is given.
+    /// The size of the input values of this filter.
     fn size_at(&self, filter: &Filter) -> usize {
         let index = self.filters.iter().position(|own| std::ptr::eq(own, filter));
         index.and_then(|index| self.types.get(index)).map_or(1, |datatype| datatype.number().size())
     }
 
-    /// How many bytes the filter's input had.
+    /// The length of the filter's input in bytes.
     fn step_length(&self, filter: &Filter, datatype: Datatype, step: &Step<'_>) -> usize {
         match step {
             Step::Pass => 0,
@@ -262,8 +262,8 @@ impl TileCodec {
         }
     }
 
-    /// Undoes one filter: `data` to `out`, and the metadata that was packed with it to `metadata_out`.
-    #[expect(clippy::too_many_arguments, reason = "one filter's whole surroundings")]
+    /// Undoes one filter: writes `data` to `out`, and the metadata packed with it to `metadata_out`.
+    #[expect(clippy::too_many_arguments, reason = "all inputs and outputs of a filter")]
     fn run_step(
         &self,
         filter: &Filter,
@@ -357,7 +357,7 @@ impl TileCodec {
         }
     }
 
-    /// Compares the digests of a checksum filter with the bytes that they were made of.
+    /// Verifies the digests of a checksum filter.
     fn verify_checksums(
         &self,
         filter: &Filter,
@@ -376,7 +376,7 @@ impl TileCodec {
                 let part = end.and_then(|end| covered.get(at..end));
                 let part = part.ok_or_else(|| {
                     place.corrupt(format!(
-                        "a checksum over {length} bytes of {what}, {} are there",
+                        "a checksum over {length} bytes of {what}, but there are {}",
                         covered.len()
                     ))
                 })?;
@@ -386,7 +386,9 @@ impl TileCodec {
                 };
                 if !good {
                     let name = if matches!(filter, Filter::Md5) { "MD5" } else { "SHA-256" };
-                    return Err(place.corrupt(format!("{name} of the chunk's {what} is not the stored one")));
+                    return Err(
+                        place.corrupt(format!("{name} of the chunk's {what} differs from the stored one"))
+                    );
                 }
                 at += part.len();
             }
@@ -395,18 +397,18 @@ impl TileCodec {
     }
 }
 
-/// Where bytes are between two filters.
+/// The location of the bytes between two filters.
 #[derive(Debug, Clone, Copy)]
 enum Held {
-    /// In the stored chunk, from this byte on.
+    /// In the stored chunk, from byte `skip` on.
     Chunk { skip: usize },
-    /// In a buffer.
+    /// In a scratch buffer, from byte `skip` on.
     Buffer { slot: usize, skip: usize },
 }
 
 impl Held {
-    /// The bytes, and the buffer that is free with its number.
-    fn look<'a>(
+    /// Returns the bytes, and the free buffer with its index.
+    fn resolve<'a>(
         &self,
         chunk: &'a [u8],
         buffers: &'a mut [Vec<u8>; 2],
@@ -445,7 +447,7 @@ fn read_packed<'m>(fields: &mut Fields<'m>, data: usize, seal: usize) -> Result<
     Ok(Step::Packed { metadata, data: parts, seals })
 }
 
-/// Undoes a shuffle, xor or scale on one part.
+/// Undoes shuffle, XOR or scale for one part.
 fn undo_part(
     filter: &Filter,
     datatype: Datatype,
@@ -454,7 +456,7 @@ fn undo_part(
 ) -> hyperslab_codec::Result<()> {
     match filter {
         Filter::Byteshuffle => {
-            // The tail of less than a value is copied.
+            // The tail, shorter than one value, is copied.
             let body = part.len() - part.len() % datatype.size();
             shuffle::decode(datatype.size(), &part[..body], &mut out[..body])?;
             out[body..].copy_from_slice(&part[body..]);
@@ -473,8 +475,8 @@ fn undo_part(
     }
 }
 
-/// Blocks of 8192 bytes, each with its own transpose of a multiple of 8 elements and its own tail. A part whose length
-/// is not a multiple of both 8 and the value's size was stored as it is.
+/// Undoes bitshuffle in blocks of 8192 bytes, each transposed separately in multiples of 8 elements, with its own
+/// tail. A part whose length is not a multiple of both 8 and the value's size was stored unchanged.
 fn undo_bitshuffle(size: usize, part: &[u8], out: &mut [u8]) -> hyperslab_codec::Result<()> {
     if !part.len().is_multiple_of(8) || !part.len().is_multiple_of(size) {
         out.copy_from_slice(part);
@@ -488,7 +490,7 @@ fn undo_bitshuffle(size: usize, part: &[u8], out: &mut [u8]) -> hyperslab_codec:
     Ok(())
 }
 
-/// The kernels' name for a number.
+/// The kernels' type for a number.
 pub(super) const fn integer(number: Number) -> Integer {
     Integer { size: number.size(), signed: number.is_signed() }
 }
@@ -506,7 +508,7 @@ fn copy_exact(from: &[u8], to: &mut [u8], place: Place<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Refuses stored bytes of another length than those of the cells that they are.
+/// Fails if the stored bytes of an unfiltered chunk do not have the length of its cells.
 pub(super) fn check_length(stored: &[u8], expected: usize, place: Place<'_>) -> Result<()> {
     if stored.len() != expected {
         return Err(place.corrupt(format!("{} stored bytes in a chunk of {expected}", stored.len())));
@@ -514,7 +516,7 @@ pub(super) fn check_length(stored: &[u8], expected: usize, place: Place<'_>) -> 
     Ok(())
 }
 
-/// A kernel's refusal, with its place.
+/// Converts a kernel's error, adding its place.
 pub(super) fn codec(error: hyperslab_codec::CodecError, place: Place<'_>) -> Error {
     match &error {
         hyperslab_codec::CodecError::Unsupported { .. } => Error::unsupported(place.store, error.to_string()),
@@ -522,15 +524,15 @@ pub(super) fn codec(error: hyperslab_codec::CodecError, place: Place<'_>) -> Err
     }
 }
 
-/// The array is encrypted and no key was given.
+/// The error for an encrypted array without a key.
 pub(crate) fn no_key(place: Place<'_>) -> Error {
     Error::invalid(format!("{}: the array is encrypted; a key is needed", place.store))
 }
 
-/// The error of a structure that is not encrypted, when a key was given.
+/// The error for a structure that is not encrypted although a key was given.
 pub(crate) fn not_encrypted(place: Place<'_>) -> Error {
     Error::invalid(format!(
-        "{}: the {} is not encrypted, but a key was given; open it without a key if it is to be trusted",
+        "{}: the {} is not encrypted, but a key was given; open it without a key if you trust it",
         place.store, place.structure
     ))
 }

@@ -1,7 +1,7 @@
-//! Tiles through their pipelines, forward.
+//! Encodes tiles through their pipelines.
 //!
-//! A chunk travels as two lists of parts: metadata and data. Data stays one part, except that bitshuffle splits off a tail;
-//! metadata has one part per filter that left any.
+//! A chunk passes through the filters as two lists of parts: metadata and data. Data stays one part, unless
+//! bitshuffle splits off a tail. Metadata has one part per filter that produced any.
 
 use hyperslab_codec::tiledb::{
     encode_bit_width, encode_delta, encode_double_delta, encode_float_scale, encode_positive_delta,
@@ -16,7 +16,7 @@ use crate::datatype::Datatype;
 use crate::pipeline::{Filter, delta_number};
 use crate::random;
 
-/// Bytes of a chunk before filtering, as the library cuts tiles.
+/// The size of a chunk before filtering; the same as in the library.
 const CHUNK: usize = 64 << 10;
 
 /// A chunk between two filters.
@@ -26,22 +26,22 @@ pub(super) struct Chunk {
 }
 
 impl TileCodec {
-    /// A tile of fixed-size cells as it is stored.
+    /// Encodes a tile of fixed-size cells.
     pub(crate) fn encode_tile(&self, cells: &[u8]) -> Result<Vec<u8>> {
         let each = match self.filters.iter().any(|filter| matches!(filter, Filter::Webp(_))) {
-            // A tile is one image.
+            // The webp filter encodes a whole tile as one image.
             true => cells.len().max(1),
             false => (CHUNK / self.cell.max(1)).max(1) * self.cell.max(1),
         };
         self.encode_cut(cells, cells.chunks(each).map(<[u8]>::len))
     }
 
-    /// A tile of variable-length values as it is stored; `offsets` is where each cell starts. Chunks are cut between
-    /// cells.
+    /// Encodes a tile of variable-length values; `offsets` are the starts of the cells. Chunks are divided only
+    /// between cells.
     pub(crate) fn encode_values(&self, values: &[u8], offsets: &[u64]) -> Result<Vec<u8>> {
         if self.keeps_offsets() {
             let mut tile = Vec::new();
-            // The chunk's sizes and `8 * cells` are 32 bits.
+            // The chunk's sizes and `8 * cells` are stored in 32 bits.
             if values.len() > u32::MAX as usize || offsets.len() > (u32::MAX / 8) as usize {
                 return Err(Error::invalid("a tile of more than 4 GiB of text"));
             }
@@ -86,7 +86,7 @@ impl TileCodec {
         Ok(tile)
     }
 
-    /// Runs the filters from `first` on and appends the chunk to the tile.
+    /// Applies the filters from index `first` on and appends the chunk to the tile.
     fn finish(&self, mut chunk: Chunk, first: usize, original: usize, tile: &mut Vec<u8>) -> Result<()> {
         for (filter, datatype) in self.filters.iter().zip(&self.types).skip(first) {
             if !filter.passes_through(*datatype, self.version) {
@@ -153,7 +153,8 @@ impl TileCodec {
         Ok(chunk)
     }
 
-    /// Compression and encryption: every part on its own, metadata parts first, all into the data.
+    /// Compression and encryption: processes each part separately, metadata first, and appends everything to the
+    /// data.
     fn pack(&self, filter: &Filter, datatype: Datatype, chunk: &Chunk) -> Result<Chunk> {
         let (mut own, mut data) = (Vec::new(), Vec::new());
         own.extend((chunk.metadata.len() as u32).to_le_bytes());
@@ -222,7 +223,7 @@ fn put_header(original: usize, filtered: usize, metadata: usize, tile: &mut Vec<
     Ok(())
 }
 
-/// One part through a shuffle, xor or scale.
+/// Applies shuffle, XOR or scale to one part.
 fn transform(
     filter: &Filter,
     datatype: Datatype,
@@ -238,7 +239,7 @@ fn transform(
             parts.push(out);
         }
         Filter::Bitshuffle => {
-            // A multiple of 8 bytes, and what is left of it as a part of its own.
+            // A multiple of 8 bytes, then the remainder as a separate part.
             let (even, odd) = part.split_at(part.len() - part.len() % 8);
             for part in [even, odd].into_iter().filter(|part| !part.is_empty()) {
                 let mut out = part.to_vec();

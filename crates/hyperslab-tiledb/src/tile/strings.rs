@@ -1,7 +1,8 @@
-//! Tiles of variable-length text whose first filter is RLE or dictionary: the offsets come out of the filter.
+//! Tiles of variable-length text whose first filter is RLE or dictionary. The filter restores the offsets.
 //!
-//! One chunk. Its metadata is `u32 0, u32 1, u32 input_len, u32 output_len, u32 8 * cells`, then for RLE `u8 run_bytes, u8
-//! length_bytes`, for a dictionary `u8 id_bytes, u8 length_bytes, u32 dictionary_bytes, dictionary`.
+//! Such a tile has one chunk. Its metadata is `u32 0, u32 1, u32 input_len, u32 output_len, u32 8 * cells`, then for
+//! RLE `u8 run_bytes, u8 length_bytes`, for a dictionary `u8 id_bytes, u8 length_bytes, u32 dictionary_bytes,
+//! dictionary`.
 
 use hyperslab_codec::tiledb::{
     StringDictionary, StringRuns, decode_string_dictionary, decode_string_runs, encode_string_dictionary,
@@ -15,7 +16,7 @@ use super::{TileChunk, TileChunks, TileCodec};
 use crate::pipeline::Filter;
 
 impl TileCodec {
-    /// The values of a tile of `expected` bytes and where each of its `cells` starts.
+    /// Decodes a tile of `expected` bytes. Returns the values and the start of each of the `cells` cells.
     pub(crate) fn decode_strings(
         &self,
         tile: &[u8],
@@ -55,8 +56,8 @@ impl TileCodec {
             }
             fields.skip(8)?;
             let cells = fields.u32()? as usize / 8;
-            // A run of empty strings takes no values: bound it by what was stored. Runs hold at most 2^32 per few
-            // bytes, so a tile's cells are checked by the caller against its own count.
+            // Runs of empty strings take almost no bytes: a few bytes can encode 2^32 of them. Limit the number by
+            // the stored size. The caller also checks it against the tile's cell count.
             if cells > limit(chunk) {
                 return Err(place.corrupt(format!("{cells} strings in a chunk of {} bytes", chunk.original)));
             }
@@ -76,7 +77,7 @@ impl TileCodec {
         })
     }
 
-    /// The chunk of a whole tile of strings, before the filters that follow the first.
+    /// Encodes a whole tile of strings as one chunk, before the remaining filters.
     pub(super) fn encode_string_chunk(&self, values: &[u8], offsets: &[u64]) -> Result<Chunk> {
         let ends = offsets.iter().skip(1).copied().chain([values.len() as u64]);
         let strings = offsets.iter().zip(ends).map(|(start, end)| &values[*start as usize..end as usize]);
@@ -105,7 +106,7 @@ impl TileCodec {
     }
 }
 
-/// The most strings that a chunk can plausibly hold: empty strings take no bytes of values, runs of them few.
+/// The maximum plausible number of strings in a chunk. Empty strings have no value bytes, and runs of them need few.
 const fn limit(chunk: &TileChunk<'_>) -> usize {
     chunk.original.saturating_add((chunk.data.len() + 64).saturating_mul(1 << 17))
 }

@@ -1,4 +1,4 @@
-//! Is every cell of a sparse tile inside the box that the R-tree has for the tile?
+//! Checks that every cell of a sparse tile is inside the tile's box in the R-tree.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) struct Boxes<'a> {
     dimension: usize,
 }
 
-/// A fragment's tree, refused when its levels do not grow downwards.
+/// Reads a fragment's tree. Fails if a level is larger than the one below it.
 pub(super) fn tree(fragment: &Fragment) -> Result<Arc<RTree>> {
     let tree = fragment.rtree()?;
     for pair in tree.levels().windows(2) {
@@ -30,7 +30,7 @@ impl<'a> Boxes<'a> {
         Self { fragment, tree, dimension }
     }
 
-    /// What is wrong with the box of a tile whose coordinates are these; `None` if nothing is.
+    /// Compares the box of a tile with its coordinates. Returns `None` if they agree.
     pub(super) fn compare(&self, tile: usize, elements: &Elements) -> Option<Error> {
         let dimension = &self.fragment.schema.dimensions[self.dimension];
         let number = dimension.datatype.number();
@@ -49,7 +49,7 @@ impl<'a> Boxes<'a> {
         self.outside(tile, count - inside.len())
     }
 
-    /// Like [`compare`](Self::compare), for numbers.
+    /// Like [`compare`](Self::compare), for fixed-size coordinates.
     pub(super) fn compare_fixed(&self, tile: usize, raw: &[u8]) -> Option<Error> {
         let number = self.fragment.schema.dimensions[self.dimension].datatype.number();
         let leaf = self.tree.leaves().get(tile)?.get(self.dimension)?;

@@ -1,4 +1,4 @@
-//! Are the stored minimum, maximum, sum and nulls of a tile those of its cells?
+//! Checks the stored minimum, maximum, sum and null count of a tile against its cells.
 
 use std::borrow::Cow;
 
@@ -11,38 +11,39 @@ use crate::fragment::{Field, Fragment, Stats, sum_is_exact};
 use crate::schema::{ArrayKind, Attribute};
 use crate::write::TileStats;
 
-/// The statistics of an attribute's tiles that are compared.
+/// The statistics of an attribute that can be compared.
 pub(super) struct Statistics<'a> {
     fragment: &'a Fragment,
     attribute: &'a Attribute,
     stored: Stats,
 }
 
-/// Which cells of a tile were written, the others being padding.
+/// The written cells of a tile. The others are padding.
 enum Written {
-    /// The tile cannot be placed.
+    /// The position of the tile is unknown.
     Unknown,
     All,
-    /// This part, counted from the tile's own start.
+    /// This region, relative to the tile's own origin.
     Part(Region),
 }
 
 impl<'a> Statistics<'a> {
-    /// `None` if the field has none, or none that can be compared.
+    /// Returns `None` if the field has no statistics, or none that can be compared.
     pub(super) fn of(fragment: &'a Fragment, field: Field) -> Result<Option<Self>> {
         let Field::Attribute(index) = field else { return Ok(None) };
         let Some(stored) = fragment.stats(index)? else { return Ok(None) };
         let attribute = &fragment.schema.attributes[index];
-        // Text is left out: the library itself writes wrong extremes of it. So are floats' sums, whose last digits
-        // depend on the order of adding.
+        // Text is excluded because the library writes wrong extremes for it. Sums of floats are excluded because
+        // their last digits depend on the order of addition.
         let compared = attribute.values == CellValues::Fixed(1)
             && !attribute.datatype.is_bytes()
             && !attribute.datatype.number().is_float();
         Ok(compared.then_some(Self { fragment, attribute, stored }))
     }
 
-    /// What is wrong with the statistics of a tile of these cells; `None` if nothing is. A sum that may have reached the end
-    /// of its type is not compared: it depends on the parts in which the library added the cells.
+    /// Describes how the stored statistics of a tile differ from these cells. Returns `None` if they agree. A sum
+    /// that may have reached the limit of its type is not compared, because it depends on how the library divided the
+    /// cells.
     pub(super) fn compare(&self, tile: usize, elements: &Elements) -> Option<String> {
         let own = match self.written(tile) {
             Written::Unknown => return None,
@@ -65,7 +66,7 @@ impl<'a> Statistics<'a> {
         self.difference(tile, &TileStats::of(self.attribute, &own, cells), cells)
     }
 
-    /// Like [`compare`](Self::compare), for cells none of which is missing.
+    /// Like [`compare`](Self::compare), for fixed-size cells without nulls.
     pub(super) fn compare_fixed(&self, tile: usize, raw: &[u8]) -> Option<String> {
         let found = match self.written(tile) {
             Written::Unknown => return None,
@@ -75,7 +76,7 @@ impl<'a> Statistics<'a> {
         self.difference(tile, &found, raw.len() / self.attribute.datatype.number().size().max(1))
     }
 
-    /// The cells of a part of a tile, back to back.
+    /// Copies the cells of a region of a tile, back to back.
     fn packed(&self, raw: &[u8], region: &Region) -> Option<Vec<u8>> {
         let item = self.attribute.datatype.number().size();
         let mut from = Layout { offset: 0, strides: SmallVec::new() };
@@ -84,7 +85,7 @@ impl<'a> Statistics<'a> {
             from.offset = from.offset.checked_add(usize::try_from(*start).ok()?.checked_mul(stride)?)?;
             from.strides.push(isize::try_from(stride).ok()?);
         }
-        // At most the tile, which is in memory.
+        // At most the size of the tile, which is already in memory.
         let mut packed = vec![0; usize::try_from(region.cells()?).ok()?.checked_mul(item)?.min(raw.len())];
         copy_box(raw, &from, &mut packed, &Layout::packed(&region.shape, item), &region.shape, item).ok()?;
         Some(packed)
@@ -94,7 +95,7 @@ impl<'a> Statistics<'a> {
         self.fragment.schema.dimensions.iter().map(|dimension| dimension.tile_extent()).collect()
     }
 
-    /// Cells between neighbours in a tile, per axis.
+    /// The distance between adjacent cells in a tile, per axis.
     fn strides(&self) -> Option<Extents> {
         Some(self.fragment.schema.cell_order.cell_order().strides(&self.extents()?))
     }
@@ -139,7 +140,7 @@ impl<'a> Statistics<'a> {
             || attribute.nullable && stored.null_counts.get(tile).is_some_and(|nulls| *nulls != found.nulls);
         wrong.then(|| {
             format!(
-                "the statistics of tile {tile} of {:?} are not those of its cells: minimum {:?} stored {:?}, maximum {:?} stored {:?}, \
+                "the statistics of tile {tile} of {:?} do not match its cells: minimum {:?} stored {:?}, maximum {:?} stored {:?}, \
                  sum {:?} stored {:?}, nulls {}",
                 attribute.name,
                 found.min,

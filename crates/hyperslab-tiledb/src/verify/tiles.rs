@@ -35,7 +35,7 @@ pub(super) struct Tiles<'a> {
     boxes: Option<Boxes<'a>>,
 }
 
-/// A file of tiles.
+/// The blob with one part of the tiles.
 struct TileFile {
     part: Part,
     offsets: Arc<[u64]>,
@@ -101,7 +101,7 @@ impl<'a> Tiles<'a> {
         }
     }
 
-    /// Fixed-size cells without missing ones need no memory beyond the thread's scratch buffer.
+    /// Fixed-size cells without nulls need no memory beyond the thread's scratch buffer.
     fn check_fixed(&self, tile: usize, cells: usize, stored: &Bytes, place: Place<'_>) -> Result<Seen> {
         let length = cells
             .checked_mul(self.codecs.cell)
@@ -130,7 +130,7 @@ impl<'a> Tiles<'a> {
     }
 }
 
-/// Cells of a tile.
+/// The number of cells in a tile.
 fn cells(fragment: &Fragment, tile: usize) -> usize {
     let cells = match fragment.schema.kind {
         ArrayKind::Sparse => fragment.sparse_cells(tile),

@@ -1,8 +1,8 @@
-//! A new fragment in a dense array that exists.
+//! Adds a new fragment to an existing dense array.
 //!
-//! Where the source's labels say so, or else behind what was written along the first dimension; what is as large as the whole
-//! domain is a new version of it. Cells come in chunks as large as tiles, which need not start where tiles do: what belongs to a
-//! tile is put together until all of it is there.
+//! The position follows from the source's labels if there are any; otherwise the cells are appended along the first
+//! dimension. An array as large as the whole domain replaces all values. Cells arrive in chunks of the tiles' shape
+//! that need not be aligned with tiles, so each tile is collected until it is complete.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -30,37 +30,37 @@ use crate::schema::{ArrayKind, Attribute, Order, Range, Schema, WRITTEN, integer
 use crate::store::TileDbStore;
 use crate::{OpenOptions, TimeWindow};
 
-/// Fragments for arrays that exist, invisible until they are committed.
+/// New fragments for existing arrays, invisible until the commit.
 #[derive(Debug)]
 pub struct TileDbAppend {
     place: StorePlace,
     options: WriteOptions,
-    /// What is written before it is known to be whole.
+    /// The change to publish at the commit.
     change: StagedChange,
-    /// By the key of their array: attributes that are being written.
+    /// The attributes being written, by the key of their array.
     arrays: BTreeMap<String, (Arc<OpenArray>, Vec<Arc<AppendSink>>)>,
-    /// Metadata by the key of the node that it goes to, each set under a prefix of its keys.
+    /// Metadata to set, by the key of its node: pairs of a key prefix and attributes.
     metadata: BTreeMap<String, Vec<(String, Attributes)>>,
-    /// Keys of metadata to delete, by the key of their node.
+    /// Metadata keys to delete, by the key of their node.
     deleted: BTreeMap<String, Vec<String>>,
-    /// By the key of their array: held from the moment on at which its end is looked at.
+    /// Locks by the key of their array, held from the moment its end is determined.
     locks: Mutex<BTreeMap<String, StoreLock>>,
     /// Arrays and groups that the store does not have yet.
     new: NewNodes,
-    /// By the key of their array: attributes to drop.
+    /// Attributes to drop, by the key of their array.
     dropped: BTreeMap<String, Vec<String>>,
 }
 
-/// Where the store is that is added to.
+/// The location of the store.
 #[derive(Debug)]
 enum StorePlace {
     Path(PathBuf),
-    /// Elsewhere, where the caller keeps others away.
+    /// Remote storage. The caller must prevent concurrent writers.
     Storage(Arc<dyn Storage>),
 }
 
 impl StorePlace {
-    /// The store, for messages.
+    /// The store's name, for messages.
     fn name(&self) -> String {
         match self {
             Self::Path(path) => path.display().to_string(),
@@ -69,11 +69,11 @@ impl StorePlace {
     }
 }
 
-/// As [`append`], of a store that is not on this machine. Nobody else may change it meanwhile.
+/// Like [`append`], for a store that is not on this machine. Nothing else may change the store meanwhile.
 ///
 /// # Errors
 ///
-/// As [`append`].
+/// Like [`append`].
 pub fn append_elsewhere(
     storage: Arc<dyn Storage>,
     change: StagedChange,
@@ -84,11 +84,11 @@ pub fn append_elsewhere(
     Ok(TileDbAppend::new(StorePlace::Storage(storage), change, options))
 }
 
-/// Starts to add to the dense array, or to the dense arrays of the group, at `path`.
+/// Starts adding to the dense array at `path`, or to the dense arrays of the group there.
 ///
 /// # Errors
 ///
-/// [`NotFound`](Error::NotFound) when there is none.
+/// [`NotFound`](Error::NotFound) if there is none.
 pub fn append(path: &Path, options: WriteOptions) -> Result<TileDbAppend> {
     let open = OpenOptions { key: options.key.clone(), ..OpenOptions::default() };
     crate::open_path(path, open)?;
@@ -112,7 +112,7 @@ impl TileDbAppend {
         }
     }
 
-    /// The store as it is now.
+    /// Opens the store in its current state.
     fn store(&self) -> Result<TileDbStore> {
         let options = OpenOptions { key: self.options.key.clone(), ..OpenOptions::default() };
         match &self.place {
@@ -121,7 +121,7 @@ impl TileDbAppend {
         }
     }
 
-    /// The folder of an array of the store. One on this machine is locked.
+    /// The folder of an array in the store. Local arrays are locked.
     fn folder(&self, key: &str) -> Result<Arc<dyn Storage>> {
         match &self.place {
             StorePlace::Path(path) => {
@@ -136,7 +136,7 @@ impl TileDbAppend {
         }
     }
 
-    /// An array of the store, opened at its own folder: names in its fragments count from there.
+    /// Opens an array at its own folder, because names in its fragments are relative to it.
     fn open_array(&self, key: &str) -> Result<OpenArray> {
         let options = OpenOptions { key: self.options.key.clone(), at: TimeWindow::default() };
         OpenArray::open(self.folder(key)?, String::new(), options)
@@ -146,8 +146,8 @@ impl TileDbAppend {
         self.place.name()
     }
 
-    /// The array and attribute that a node of the source is added to: the one at the same path, or the only one there is
-    /// where the options say so.
+    /// The array and attribute that a node of the source is added to: the one at the same path or, if the options
+    /// allow it, the only one in the store.
     fn target(&self, path: &str) -> Result<Option<(String, Arc<OpenArray>, usize)>> {
         let (mut found, mut all) = (None, Vec::new());
         let (mut above, mut label) = (None, None);
@@ -169,7 +169,7 @@ impl TileDbAppend {
         if let Some(array) = label {
             return self.label(path, &array).map(Some);
         }
-        // The store itself is the array; in a group, another name is another array.
+        // If the store itself is the array, any name matches. In a group, another name means another array.
         if let ([only], None, true) = (all.as_slice(), &found, !self.options.by_name)
             && only.0.prefix.is_empty()
         {
@@ -184,18 +184,18 @@ impl TileDbAppend {
         Ok(Some((key, array, index)))
     }
 
-    /// The labels at a path, which belong to an array.
+    /// The labels of an array at a path.
     fn label(&self, path: &str, array: &OpenArray) -> Result<(String, Arc<OpenArray>, usize)> {
         let name = path.rsplit('/').next().unwrap_or_default();
         let found = crate::label::shown(&array.schema).find(|(_, label)| label.name == name);
         let (_, label) = found.ok_or_else(|| self.no_array(path))?;
         let key = format!("{}{}", array.prefix, label.uri.trim_matches('/'));
         let mut own = self.open_array(&key)?;
-        let index = crate::label::seen_from(&mut own, array, label)?;
+        let index = crate::label::adopt_dimension(&mut own, array, label)?;
         Ok((key, Arc::new(own), index))
     }
 
-    /// Keeps others away that continue the same array.
+    /// Locks an array, so that no other writer appends to it.
     fn lock(&self, key: &str, folder: &Path) -> Result<()> {
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
         if !locks.contains_key(key) {
@@ -208,13 +208,13 @@ impl TileDbAppend {
         Error::invalid(format!("{}: there is no array {path} to add to", self.name()))
     }
 
-    /// Where the files of the next attribute go.
+    /// The location of the next attribute's files.
     fn parts(&self) -> Parts {
         let count: usize = self.arrays.values().map(|(_, sinks)| sinks.len()).sum();
         Parts { folder: self.change.scratch(), stem: format!("part{count}") }
     }
 
-    /// Takes an attribute that is to be written in a box of its array.
+    /// Registers an attribute to be written in a box of its array.
     fn add(
         &mut self,
         path: &str,
@@ -225,14 +225,14 @@ impl TileDbAppend {
         let sink = Arc::new(sink);
         let (_, sinks) = self.arrays.entry(key).or_insert_with(|| (array, Vec::new()));
         if sinks.iter().any(|own| own.index == sink.index && own.overlaps(&sink)) {
-            return Err(Error::invalid(format!("{path} was added before")));
+            return Err(Error::invalid(format!("{path} was already added")));
         }
         sinks.push(Arc::clone(&sink));
         Ok(sink)
     }
 
-    /// The key of the node that keeps the metadata of the one at a path, and the prefix of its keys there.
-    fn keeper(&self, path: &str) -> Result<Option<(String, String)>> {
+    /// The key of the node whose metadata holds the attributes of `path`, and the prefix of their keys there.
+    fn metadata_location(&self, path: &str) -> Result<Option<(String, String)>> {
         if let Some((key, array, index)) = self.target(path)? {
             let name = &array.schema.attributes[index].name;
             return Ok(Some((key, format!("{}{name}.", crate::metadata::ATTRIBUTE_PREFIX))));
@@ -240,25 +240,30 @@ impl TileDbAppend {
         Ok(self.store()?.folder_of(path)?.map(|below| (below, String::new())))
     }
 
-    /// Refuses a new node below an array, whose attributes are added in another way.
+    /// Fails for a new node below an array: fields are added to arrays by other means.
     fn check_above(&self, path: &str) -> Result<()> {
         let store = self.store()?;
         if !store.is_group() {
             return Err(Error::unsupported(
                 self.name(),
-                format!("making {path} in one array; convert into a group, or add a field with tet evolve"),
+                format!(
+                    "creating {path} inside an array; convert into a group, or add a field with tet evolve"
+                ),
             ));
         }
         for (at, _) in path.match_indices('/').skip(1) {
             if store.is_group_at(&path[..at])? == Some(false) {
                 let above = &path[..at];
-                return Err(Error::invalid(format!("{}: {path} cannot be made below {above}", self.name())));
+                return Err(Error::invalid(format!(
+                    "{}: {path} cannot be created below {above}",
+                    self.name()
+                )));
             }
         }
         Ok(())
     }
 
-    /// The group at a path, where the store has one.
+    /// The group at a path, if the store has one.
     fn known_group(&self, path: &str) -> Result<Option<KnownGroup>> {
         let Some(key) = self.store()?.folder_of(path)? else { return Ok(None) };
         let entries = match &self.place {
@@ -268,9 +273,9 @@ impl TileDbAppend {
         Ok(Some(KnownGroup { key, taken: entries.into_iter().map(|entry| entry.name).collect() }))
     }
 
-    /// Takes metadata; answers whether there is such a node.
-    fn note(&mut self, path: &str, attributes: &Attributes) -> Result<bool> {
-        let Some((key, prefix)) = self.keeper(path)? else { return Ok(false) };
+    /// Records metadata to write. Returns false if there is no such node.
+    fn record_metadata(&mut self, path: &str, attributes: &Attributes) -> Result<bool> {
+        let Some((key, prefix)) = self.metadata_location(path)? else { return Ok(false) };
         if !attributes.is_empty() {
             self.metadata.entry(key).or_default().push((prefix, attributes.clone()));
         }
@@ -279,13 +284,17 @@ impl TileDbAppend {
 }
 
 impl Sink for TileDbAppend {
-    /// A group of the store gets these attributes, and keeps its others. Where all goes to the only array there is, groups stay
-    /// as they are.
+    /// Sets these attributes of an existing group and keeps its others. If everything goes to the only array in the
+    /// store, groups remain unchanged.
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         let path = normal_path(path);
         let store = self.store()?;
-        if store.is_there(&path)? || (!self.options.by_name && !store.is_group()) {
-            return if self.options.by_name { self.note(&path, attributes).map(|_| ()) } else { Ok(()) };
+        if store.node_exists(&path)? || (!self.options.by_name && !store.is_group()) {
+            return if self.options.by_name {
+                self.record_metadata(&path, attributes).map(|_| ())
+            } else {
+                Ok(())
+            };
         }
         self.check_above(&path)?;
         self.new.group(&path, attributes)
@@ -295,7 +304,7 @@ impl Sink for TileDbAppend {
         let path = normal_path(path);
         let found = self.target(&path)?;
         let Some((key, array, index)) = found else {
-            if self.store()?.is_there(&path)? {
+            if self.store()?.node_exists(&path)? {
                 return Err(Error::invalid(format!(
                     "{}: {path} already exists and is not an array",
                     self.name()
@@ -326,7 +335,7 @@ impl Sink for TileDbAppend {
         Ok(Arc::new(GrowSink::new(place, own)))
     }
 
-    /// An attribute of an array is dropped from its schema.
+    /// Drops an attribute from an array's schema.
     fn remove(&mut self, path: &str) -> Result<()> {
         let path = normal_path(path);
         let found = self.target(&path)?.filter(|(_, array, _)| !array.is_label);
@@ -339,7 +348,7 @@ impl Sink for TileDbAppend {
 
     fn attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         let path = normal_path(path);
-        if self.note(&path, attributes)? {
+        if self.record_metadata(&path, attributes)? {
             return Ok(());
         }
         Err(Error::not_found(self.name(), path))
@@ -347,7 +356,7 @@ impl Sink for TileDbAppend {
 
     fn delete_attributes(&mut self, path: &str, names: &[&str]) -> Result<()> {
         let path = normal_path(path);
-        let Some((key, prefix)) = self.keeper(&path)? else {
+        let Some((key, prefix)) = self.metadata_location(&path)? else {
             return Err(Error::not_found(self.name(), path));
         };
         self.metadata.entry(key.clone()).or_default();
@@ -355,7 +364,8 @@ impl Sink for TileDbAppend {
         Ok(())
     }
 
-    /// New nodes and fragments first, which nobody sees behind an array's end; then how far each array reaches.
+    /// Writes new nodes and fragments first: beyond an array's end, they are invisible. Then updates the arrays'
+    /// extents.
     fn commit(mut self: Box<Self>) -> Result<()> {
         let new = std::mem::replace(&mut self.new, NewNodes::new(String::new()));
         let mut visible = Vec::new();
@@ -397,8 +407,8 @@ impl Sink for TileDbAppend {
     }
 }
 
-/// Writes a fragment for each box of an array that is added to. Returns the keys of the files that make them visible, in their
-/// order, and the name of the schema of an array that reaches further now.
+/// Writes a fragment for each box of an array. Returns the keys of the commit files in order, and the name of the new
+/// schema if the array became larger.
 fn put_boxes(
     folder: &StageWriter,
     array: &Arc<OpenArray>,
@@ -423,27 +433,24 @@ fn put_boxes(
         let further = own.first().and_then(|sink| grown(schema, &sink.domain(schema)));
         reach = further.or(reach.take());
     }
-    // How far labels reach is in the schema of their array.
+    // The extent of labels is in the schema of the labelled array.
     let reach = reach.filter(|_| !array.is_label);
     let name = reach.map(|schema| put_schema(folder, &schema, at, options.key.as_ref())).transpose()?;
     Ok((visible, name))
 }
 
-/// Refuses a box that some attribute lacks: a fragment has all of them.
+/// Fails if an attribute is missing from a box: a fragment has all attributes.
 fn check_complete(array: &OpenArray, sinks: &[Arc<AppendSink>]) -> Result<()> {
     let missing =
         (0..array.schema.attributes.len()).find(|index| sinks.iter().all(|own| own.index != *index));
     let Some(index) = missing else { return Ok(()) };
     let name = &array.schema.attributes[index].name;
     let cells = sinks.first().map(|sink| sink.cells.as_slice()).unwrap_or_default();
-    Err(Error::invalid(format!(
-        "{}: attribute {name:?} is missing from what is added at {cells:?}",
-        array.name
-    )))
+    Err(Error::invalid(format!("{}: attribute {name:?} is missing from the box {cells:?}", array.name)))
 }
 
-/// Puts the finished files of all attributes together. Returns the keys of the files that make them visible, in their order,
-/// and the schema of the fragment.
+/// Assembles a fragment from the finished files of all attributes. Returns the keys of the commit files in order, and
+/// the fragment's schema.
 fn put_fragment(
     folder: &StageWriter,
     array: &Arc<OpenArray>,
@@ -480,7 +487,7 @@ fn put_fragment(
     Ok((visible, schema))
 }
 
-/// Moves the finished files into the fragment, and writes its metadata.
+/// Moves the finished files into the fragment and writes its metadata.
 fn fill(
     mut writer: FragmentWriter,
     sinks: &[Arc<AppendSink>],
@@ -498,46 +505,46 @@ fn fill(
     writer.finish(domain, first.tile_count(), cells, &RTree::default())
 }
 
-/// The schema with a current domain that reaches around a box; `None` when it does already.
+/// The schema with a current domain that includes a box; `None` if it does already.
 fn grown(schema: &Schema, domain: &[Range]) -> Option<Schema> {
     let current = schema.current_domain.as_ref()?;
     let joined = crate::sparse::join(schema, current, domain);
     (joined != *current).then(|| Schema { version: WRITTEN, current_domain: Some(joined), ..schema.clone() })
 }
 
-/// One attribute that is being added to.
+/// An attribute that is being appended to.
 #[derive(Debug)]
 pub(super) struct AppendSink {
     index: usize,
     spec: ArraySpec,
     attribute: Attribute,
     codecs: FieldCodecs,
-    /// First and last cell along each dimension, counted from the domain's start.
+    /// The first and the last cell along each dimension, counted from the domain's start.
     cells: Vec<(u64, u64)>,
-    /// First and last tile.
+    /// The first and the last tile along each dimension.
     tiles: Vec<(u64, u64)>,
     extents: Extents,
-    /// From a cell to its neighbour in a stored tile.
+    /// The distance between adjacent cells in a stored tile, per axis.
     strides: Extents,
     tile_order: Order,
     parts: Parts,
     pending: Mutex<HashMap<u64, Arc<Mutex<Pending>>>>,
-    /// Tiles that a chunk completed, until it is written.
+    /// The tiles that a chunk completed, kept until that chunk is written.
     ready: Mutex<HashMap<u64, Vec<(u64, FieldTile)>>>,
     state: Mutex<State>,
 }
 
-/// A tile of which some cells are there.
+/// A tile with only some of its cells so far.
 #[derive(Debug, Default)]
 struct Pending {
     elements: Option<Elements>,
     present: u64,
 }
 
-/// Refuses elements of another kind than the attribute's.
+/// Fails if the elements do not have the attribute's type.
 fn check_kind(array: &OpenArray, index: usize, spec: &ArraySpec) -> Result<()> {
     let attribute = &array.schema.attributes[index];
-    // Codes of the same enumeration, or plain integers that are codes already.
+    // Accept members of the same enumeration, or plain integers, which are codes already.
     let dtype = array.dtype_of(attribute);
     let alike = dtype == spec.dtype || attribute.dtype() == spec.dtype;
     if !alike || attribute.nullable != spec.nullable {
@@ -546,9 +553,9 @@ fn check_kind(array: &OpenArray, index: usize, spec: &ArraySpec) -> Result<()> {
             array.name,
             attribute.name,
             dtype,
-            if attribute.nullable { " or nothing" } else { "" },
+            if attribute.nullable { " or null" } else { "" },
             spec.dtype,
-            if spec.nullable { " or nothing" } else { "" },
+            if spec.nullable { " or null" } else { "" },
         )));
     }
     Ok(())
@@ -594,7 +601,7 @@ impl AppendSink {
         })
     }
 
-    /// Do two boxes share cells?
+    /// Returns true if two boxes share cells.
     fn overlaps(&self, other: &Self) -> bool {
         self.cells.iter().zip(&other.cells).all(|(own, other)| own.0 <= other.1 && other.0 <= own.1)
     }
@@ -604,7 +611,7 @@ impl AppendSink {
         hyperslab_core::product(&counts).unwrap_or(u64::MAX)
     }
 
-    /// The box that is written, in the dimensions' own coordinates.
+    /// The written box, in the dimensions' coordinates.
     fn domain(&self, schema: &Schema) -> Vec<Range> {
         let range = |(dimension, (first, last)): (&crate::schema::Dimension, &(u64, u64))| {
             let (low, _) = dimension.bounds().unwrap_or((0, 0));
@@ -614,7 +621,7 @@ impl AppendSink {
         schema.dimensions.iter().zip(&self.cells).map(range).collect()
     }
 
-    /// The part of the written box that lies in a tile, from the tile's own origin.
+    /// The part of the written box in a tile, relative to the tile's origin.
     fn written(&self, tile: &[u64]) -> Option<Region> {
         let whole = Region {
             start: self.cells.iter().map(|(low, _)| *low).collect(),
@@ -623,7 +630,7 @@ impl AppendSink {
         self.inside(tile, &whole)
     }
 
-    /// The part of a box of the array that lies in a tile, from the tile's own origin.
+    /// The part of a region of the array in a tile, relative to the tile's origin.
     fn inside(&self, tile: &[u64], region: &Region) -> Option<Region> {
         let origin: Extents = tile.iter().zip(&self.extents).map(|(at, extent)| at * extent).collect();
         let mut part = region.intersect(&Region { start: origin.clone(), shape: self.extents.clone() })?;
@@ -633,7 +640,7 @@ impl AppendSink {
         Some(part)
     }
 
-    /// A tile's number among those of the fragment.
+    /// A tile's number in the fragment.
     fn number(&self, tile: &[u64]) -> u64 {
         let rank = tile.len();
         (0..rank).fold(0, |number, step| {
@@ -643,7 +650,7 @@ impl AppendSink {
         })
     }
 
-    /// The tiles that a box of the array touches.
+    /// The tiles that a region of the array touches.
     fn touched(&self, region: &Region) -> Vec<ChunkCoord> {
         let ends = region.start.iter().zip(&region.shape).zip(&self.extents);
         let boxes: Vec<(u64, u64)> =
@@ -653,7 +660,7 @@ impl AppendSink {
         (0..count).map(|number| crate::dense::coord_in(&boxes, number, Order::RowMajor)).collect()
     }
 
-    /// Puts a chunk's cells into their tiles; gives those that are whole now.
+    /// Copies a chunk's cells into their tiles. Returns the tiles that are now complete.
     fn take(&self, region: &Region, elements: &Elements) -> Result<Vec<(ChunkCoord, Elements)>> {
         let mut whole = Vec::new();
         for tile in self.touched(region) {
@@ -663,7 +670,7 @@ impl AppendSink {
             let (number, cells) = (self.number(&tile), written.cells().unwrap_or(0));
             let pending = || self.pending.lock().unwrap_or_else(PoisonError::into_inner);
             let held = Arc::clone(pending().entry(number).or_default());
-            // Chunks that share the tile wait for each other here; others do not.
+            // Only chunks that share this tile wait for each other.
             let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
             let before = match held.elements.take() {
                 Some(before) => before,
@@ -681,7 +688,7 @@ impl AppendSink {
         Ok(whole)
     }
 
-    /// A tile of what cells outside the written box hold: zeros, and null.
+    /// A tile of padding for cells outside the written box: zeros and nulls.
     fn padding(&self) -> Result<Elements> {
         let cells = hyperslab_core::product(&self.extents).and_then(|cells| usize::try_from(cells).ok());
         let cells = cells.ok_or_else(|| Error::invalid("a tile larger than memory"))?;
@@ -689,7 +696,7 @@ impl AppendSink {
         Elements::gather(&self.spec.dtype, &[&zero], &vec![(0, 0); cells])
     }
 
-    /// A tile with the part of a chunk that lies in it.
+    /// Copies the part of a chunk that lies in a tile.
     fn placed(
         &self,
         tile: &[u64],
@@ -735,7 +742,7 @@ impl AppendSink {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.next != self.tile_count() {
             let name = &self.attribute.name;
-            return Err(Error::invalid(format!("attribute {name:?}: chunks are missing from what is added")));
+            return Err(Error::invalid(format!("attribute {name:?}: chunks are missing")));
         }
         let mut files = std::mem::take(&mut state.files);
         files.finish()?;
@@ -767,7 +774,7 @@ impl ArraySink for AppendSink {
     fn write(&self, chunk: &ChunkCoord, _encoded: EncodedChunk) -> Result<()> {
         let number = self.spec.grid.linear(chunk).unwrap_or(u64::MAX);
         let tiles = self.ready.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
-        let tiles = tiles.ok_or_else(|| Error::invalid(format!("chunk {chunk:?} was written before")))?;
+        let tiles = tiles.ok_or_else(|| Error::invalid(format!("chunk {chunk:?} was already written")))?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         for (tile, coded) in tiles {
             state.put(tile, coded, &self.parts)?;

@@ -1,8 +1,8 @@
-//! Many fragments into one.
+//! Consolidation: merges many fragments into one.
 //!
-//! Dense: the newest value of every cell of the box around all fragments. Sparse: every version of every cell with the time
-//! at which it was written, so that looking at an earlier time still works. Tiles are made a few at a time, whatever the
-//! array's size; fragments are taken together in runs that memory holds, until one is left.
+//! Dense: keeps the newest value of each cell in the bounding box of all fragments. Sparse: keeps every version of
+//! each cell with its write time, so that time travel still works. Only a few tiles are in memory at a time;
+//! fragments are merged in runs that fit in memory, until one is left.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,23 +24,23 @@ use crate::schema::{ArrayKind, Range, Schema, WRITTEN};
 use crate::sparse::{SparseTable, VersionRows, VersionTile, join};
 use crate::{OpenOptions, TimeWindow};
 
-/// Tiles in memory at a time, in bytes.
+/// The target size of the tiles in memory.
 const GROUP_BYTES: usize = 8 << 20;
 
-/// Tiles of sparse fragments that are merged are open at the same time: in bytes.
+/// The limit for all open tiles while sparse fragments are merged.
 const MERGE_BYTES: u64 = 16 << 20;
 
-/// A box may hold this many times the tiles that its fragments have.
-const MOST_AMPLIFICATION: u64 = 8;
+/// The maximum number of tiles in the common box, relative to the tiles that the fragments have.
+const MAX_AMPLIFICATION: u64 = 8;
 
 /// How to consolidate.
 #[derive(Clone)]
 pub struct ConsolidateOptions<'a> {
-    /// Only fragments that were written in this time.
+    /// Only consolidate fragments written in this time window.
     pub at: TimeWindow,
     /// The key of an encrypted array.
     pub key: Option<Key>,
-    /// Told now and then how many stored bytes are done, of how many; says whether to go on.
+    /// Called from time to time with the stored bytes processed so far and the total. Returns whether to continue.
     pub progress: &'a (dyn Fn(u64, u64) -> bool + Sync),
 }
 
@@ -56,15 +56,15 @@ impl std::fmt::Debug for ConsolidateOptions<'_> {
     }
 }
 
-/// Replaces all fragments of an array, or of each array of a group, by one. The old ones stay, hidden, until
-/// [`vacuum`](super::vacuum). Returns how many were replaced.
+/// Replaces all fragments of an array, or of each array in a group, by one. The old fragments remain, hidden, until
+/// [`vacuum`](super::vacuum). Returns the number of replaced fragments.
 ///
-/// Whenever this ends, even by a lost machine, the array holds what it held.
+/// The array's content stays intact even if the process or the machine stops at any point.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) if stopped, or when the fragments of a dense array lie so far apart that their common box would
-/// be many times their size.
+/// [`Invalid`](Error::Invalid) if stopped, or if the fragments of a dense array are so far apart that their bounding
+/// box would be many times their size.
 pub fn consolidate(path: &Path, options: &ConsolidateOptions<'_>) -> Result<usize> {
     let mut replaced = 0;
     for array in arrays(path, options.key.as_ref())? {
@@ -73,7 +73,7 @@ pub fn consolidate(path: &Path, options: &ConsolidateOptions<'_>) -> Result<usiz
     Ok(replaced)
 }
 
-/// The keys of the arrays at a path: the empty one of an array, or those of a group.
+/// The keys of the arrays at a path: an empty key for a single array, or one key per array of a group.
 pub(super) fn arrays(path: &Path, key: Option<&Key>) -> Result<Vec<String>> {
     let open = OpenOptions { key: key.cloned(), ..OpenOptions::default() };
     let store = crate::open_path(path, open)?;
@@ -111,11 +111,11 @@ fn consolidate_array(store: &Path, key: &str, options: &ConsolidateOptions<'_>) 
     }
 }
 
-/// Told how many tiles are done, of how many; fails when this is to stop.
+/// Called with the number of processed tiles and their total. Fails to stop the consolidation.
 type Step<'a> = &'a dyn Fn(u64, u64) -> Result<()>;
 
 fn stopped() -> Error {
-    Error::invalid("stopped; the array holds what it held")
+    Error::invalid("stopped; the array is unchanged")
 }
 
 fn stored_bytes(fragment: &Fragment) -> u64 {
@@ -123,10 +123,10 @@ fn stored_bytes(fragment: &Fragment) -> u64 {
     footer.file_sizes.iter().chain(&footer.var_sizes).chain(&footer.validity_sizes).sum()
 }
 
-/// Fragments one after the other, taken together as far as memory holds their tiles; `None` when there is nothing left to do.
+/// Groups consecutive fragments into runs whose tiles fit in memory. Returns `None` when there is nothing left to do.
 ///
-/// Writes apply in the order of their first millisecond: what has the same one stays together, for a random part of the name
-/// decides between them.
+/// Writes apply in order of their start time. Fragments with the same start time stay in one run, because only the
+/// random part of their names orders them.
 fn runs<'a>(schema: &Schema, fragments: &'a [Arc<Fragment>]) -> Option<Vec<&'a [Arc<Fragment>]>> {
     if fragments.len() < 2 {
         return None;
@@ -149,12 +149,12 @@ fn runs<'a>(schema: &Schema, fragments: &'a [Arc<Fragment>]) -> Option<Vec<&'a [
     (!runs.is_empty()).then_some(runs)
 }
 
-/// About what one tile of a sparse fragment takes in memory while it is merged.
+/// The approximate memory of one open tile of a sparse fragment during a merge.
 fn open_tile_bytes(fragment: &Fragment) -> u64 {
     fragment.sparse_rows().min(fragment.schema.capacity).saturating_mul(row_bytes(&fragment.schema))
 }
 
-/// About what a row takes: coordinates, the same again as keys, numbers of tiles, a time, attributes.
+/// The approximate memory of a row: coordinates, the same again as keys, tile numbers, a time, attributes.
 fn row_bytes(schema: &Schema) -> u64 {
     let attributes = schema.attributes.iter().map(|attribute| attribute.cell_size().unwrap_or(32) as u64);
     32 * schema.dimensions.len() as u64 + 8 + attributes.sum::<u64>()
@@ -170,7 +170,7 @@ fn consolidate_run(
     let start = fragments.iter().map(|fragment| fragment.name.start).min().unwrap_or(0);
     let end = fragments.iter().map(|fragment| fragment.name.end).max().unwrap_or(0);
     let name = timed_name(start, end, true)?;
-    // What is written is invisible until it is published, and removed when this fails.
+    // The new fragment is invisible until it is published. It is removed if this fails.
     let change = StagedChange::open(store)?;
     let folder = change.writer().below(key)?;
     let (schema, schema_name) = schema_to_write(&folder, array, options.key.as_ref())?;
@@ -187,14 +187,14 @@ fn consolidate_run(
         folder.put(&hidden, list.as_bytes())?;
         return change.place(&key_in(key, &hidden));
     }
-    // The new one first: read together with the old ones it changes nothing.
+    // Commit the new fragment first: reading it together with the old ones gives the same result.
     let commit = put_commit(&folder, &name)?;
     folder.put(&hidden, list.as_bytes())?;
     change.publish(&[key_in(key, &commit), key_in(key, &hidden)])
 }
 
-/// What the new fragment has beside its cells. Deletes are left to readers, as long as no fragment has applied some before:
-/// then all are applied now.
+/// The additional fields of the new fragment. Deletes are left to readers, unless a fragment has applied some
+/// already; then all are applied now.
 fn extra(array: &OpenArray, fragments: &[Arc<Fragment>]) -> Result<Extra> {
     let timestamps = array.schema.kind == ArrayKind::Sparse;
     if !timestamps || fragments.iter().all(|fragment| !fragment.footer.has_deletes) {
@@ -202,7 +202,7 @@ fn extra(array: &OpenArray, fragments: &[Arc<Fragment>]) -> Result<Extra> {
     }
     let mut names: Vec<String> = array.deletes()?.into_iter().map(|delete| delete.name.stem).collect();
     for fragment in fragments {
-        // What was applied may have lost its file since.
+        // The file of an applied condition may have been removed since.
         for name in fragment.processed_conditions()? {
             let name = name.rsplit('/').next().unwrap_or_default().trim_end_matches(".del").to_owned();
             if !names.contains(&name) {
@@ -213,15 +213,16 @@ fn extra(array: &OpenArray, fragments: &[Arc<Fragment>]) -> Result<Extra> {
     Ok(Extra { timestamps, deletes: Some(names) })
 }
 
-/// A fragment's folder from the array's own, not from the store's.
+/// Makes a fragment's key relative to its array.
 fn relative<'a>(array: &OpenArray, key: &'a str) -> &'a str {
     key.strip_prefix(array.prefix.as_str()).unwrap_or(key)
 }
 
-/// Makes a fragment visible and others invisible in one step: where duplicates are allowed, rows of both would count twice.
+/// Makes a fragment visible and others invisible in one step. If the array allows duplicates, rows in both would
+/// count twice.
 ///
-/// The old commits move into a consolidated file, which changes nothing; one rename replaces it by one that names only the new
-/// fragment; then that one gets a commit of its own.
+/// The old commits first move into a consolidated file, which changes nothing. One rename then replaces that file by
+/// one that names only the new fragment. Finally, the new fragment gets its own commit.
 fn switch(change: &StagedChange, key: &str, name: &str, fragments: &[Arc<Fragment>]) -> Result<()> {
     let line = |own: &Fragment| match own.name.version {
         Some(version) if version < 12 => format!("{}.ok\n", own.name.stem),
@@ -250,7 +251,7 @@ pub(super) fn open(path: &Path, key: Option<&Key>, at: TimeWindow) -> Result<Arc
     OpenArray::open(Arc::new(LocalStorage::new(path)), String::new(), options).map(Arc::new)
 }
 
-/// The box around all fragments.
+/// The bounding box of all fragments.
 fn common_box(schema: &Schema, fragments: &[Arc<Fragment>]) -> Option<Vec<Range>> {
     let domains = fragments.iter().filter_map(|fragment| fragment.footer.domain.clone());
     domains.reduce(|all, domain| join(schema, &all, &domain))
@@ -271,7 +272,7 @@ fn dense(
     let (tiles, cells) = footer.tile_box(&schema).zip(footer.cell_box(&schema)).ok_or_else(outside)?;
     let count = footer.tiles(&schema);
     let stored = fragments.iter().fold(0_u64, |sum, own| sum.saturating_add(own.footer.tiles(&own.schema)));
-    if count > stored.saturating_mul(MOST_AMPLIFICATION) {
+    if count > stored.saturating_mul(MAX_AMPLIFICATION) {
         return Err(Error::invalid(format!(
             "{}: the box around all fragments has {count} tiles, they have {stored}",
             array.name
@@ -309,7 +310,7 @@ fn dense(
     writer.finish(&domain, count, tile_cells, &RTree::default())
 }
 
-/// A tile of every field by slot.
+/// A tile of each field, with its slot.
 type Fields = Vec<(usize, FieldTile)>;
 
 fn sparse(
@@ -326,7 +327,7 @@ fn sparse(
     let codecs = codecs(&schema, options.key.as_ref());
     let times_codec = FieldCodecs::times(&schema, WRITTEN, options.key.as_ref());
     let capacity = usize::try_from(schema.capacity).unwrap_or(usize::MAX);
-    // A few tiles at a time: merging is done by one thread, filters run on all.
+    // Process a few tiles at a time: merging is single-threaded, but filters run on all cores.
     let each = schema.capacity.saturating_mul(row_bytes(&schema)).max(1);
     let most = (GROUP_BYTES as u64 / each).clamp(1, 2 * rayon::current_num_threads() as u64);
     let cells = fragments.iter().map(|fragment| fragment.sparse_rows()).sum();
@@ -363,7 +364,7 @@ fn sparse(
     writer.finish(&domain, count, last as u64, &rtree)
 }
 
-/// A tile of every field by slot, and its box.
+/// A tile of each field, with its slot, and the bounding box.
 fn encode_tile(
     schema: &Schema,
     codecs: &[FieldCodecs],
@@ -389,7 +390,7 @@ fn encode_tile(
     }
     let mut words = |numbers: &[u64]| -> Result<()> {
         let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-        // Behind the dimensions: when written, when deleted, by which condition.
+        // After the dimensions: write time, delete time, condition number.
         let slot = tiles.len() + 1;
         tiles.push((slot, times_codec.encode(&Elements::fixed(bytes), cells)?));
         Ok(())
@@ -402,7 +403,7 @@ fn encode_tile(
     Ok((tiles, leaf))
 }
 
-/// Which condition deleted a cell at this time; for a cell that is alive, none.
+/// The number of the condition that deleted a cell at `time`; `u64::MAX` for cells that are alive.
 fn condition_number(names: &[String], time: u64) -> u64 {
     let found = names.iter().position(|name| TimedName::parse(name).is_some_and(|name| name.start == time));
     found.map_or(u64::MAX, |index| index as u64)

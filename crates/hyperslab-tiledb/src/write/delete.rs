@@ -1,4 +1,4 @@
-//! Deletes by condition: a file beside the commits, which every reader applies to earlier fragments.
+//! Deletes by condition: a file beside the commits that every reader applies to earlier fragments.
 //!
 //! The file holds the *negated* condition: true means keep. As in the library, the negation is pushed down to the comparisons, so
 //! a row whose value is null or NaN is deleted by every condition on that value.

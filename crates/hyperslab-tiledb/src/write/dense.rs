@@ -1,4 +1,4 @@
-//! Attributes of new dense arrays through the core's sink.
+//! Writes attributes of new dense arrays through the core's sink.
 //!
 //! Tiles are encoded by any number of threads and written in tile order.
 
@@ -20,7 +20,7 @@ use crate::field::FieldCodecs;
 use crate::pipeline::{Filter, Pipeline};
 use crate::schema::{ArrayKind, Attribute, Dimension, Order, Range, Schema, WRITTEN, integer_bytes};
 
-/// Tiles that arrive early wait in memory up to this many bytes, then on disk.
+/// Tiles that arrive out of order wait in memory up to this size, then on disk.
 const WAITING_BYTES: usize = 64 << 20;
 
 /// One attribute that is being written.
@@ -29,9 +29,9 @@ pub(super) struct DenseSink {
     pub(super) spec: ArraySpec,
     pub(super) attribute: Attribute,
     pub(super) enumeration: Option<NewEnumeration>,
-    /// Its metadata, which may be added to until the store is committed.
+    /// Its metadata, which may be extended until the commit.
     pub(super) attributes: Mutex<Attributes>,
-    /// With no attributes yet.
+    /// The array's schema, without attributes so far.
     pub(super) schema: Schema,
     codecs: FieldCodecs,
     pub(super) tile_shape: Extents,
@@ -39,19 +39,19 @@ pub(super) struct DenseSink {
     state: Mutex<State>,
 }
 
-/// Where the files of one attribute are until they are put together.
+/// The location of an attribute's files until the fragment is assembled.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) folder: StageWriter,
-    /// What their keys begin with.
+    /// The common prefix of their keys.
     pub(super) stem: String,
 }
 
-/// Tiles go to the files in order; those that come early wait.
+/// Appends tiles to the files in order. Tiles that arrive early wait.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) files: FieldFiles,
-    /// The tile that the files wait for.
+    /// The next tile to append.
     pub(super) next: u64,
     waiting: BTreeMap<u64, Waiting>,
     waiting_bytes: usize,
@@ -82,7 +82,7 @@ impl DenseSink {
         if shape.is_empty() {
             return Err(Error::unsupported("tiledb", format!("writing an array of shape {shape:?}")));
         }
-        // A domain has at least one cell, also along an axis without any: see `empty`.
+        // A domain has at least one cell. For axes without cells, see `empty`.
         let tile_shape: Extents =
             shape.iter().zip(chunk).map(|(extent, chunk)| (*chunk).min(*extent).max(1)).collect();
         let source = template::parse(spec.stored.encoded.as_deref());
@@ -93,8 +93,8 @@ impl DenseSink {
             dimensions.iter_mut().for_each(|own| template::keep_dimension(own, source, None));
         }
         types::set_image_size(&mut attribute, &tile_shape)?;
-        // TileDB refuses an attribute that is called like a dimension, as coordinates are. Its own converter of NetCDF files
-        // adds the same ending.
+        // TileDB rejects an attribute with the name of a dimension, which is what coordinates have. Its NetCDF
+        // converter adds the same suffix.
         while dimensions.iter().any(|dimension| dimension.name == attribute.name) {
             attribute.name.push_str(crate::store::COORDINATE_ENDING);
         }
@@ -139,7 +139,7 @@ impl DenseSink {
         self.locked().seen.is_empty()
     }
 
-    /// First and last tile along each dimension.
+    /// The first and the last tile along each dimension.
     fn tiles(&self) -> Vec<(u64, u64)> {
         self.spec.grid.extents().iter().map(|count| (0, count.saturating_sub(1))).collect()
     }
@@ -156,7 +156,7 @@ impl DenseSink {
         Ok(reversed.fold(0, |number, (at, (_, last))| number * (last + 1) + at))
     }
 
-    /// A clipped chunk in C order as a whole tile: what lies outside is zeros, and null.
+    /// Expands a clipped chunk in C order to a whole tile. Cells outside are zero, and null.
     fn padded(&self, chunk: &[u64], elements: &Elements) -> Result<Elements> {
         let shape = self.spec.grid.region(chunk).shape;
         let order = self.schema.cell_order.cell_order();
@@ -195,7 +195,7 @@ impl DenseSink {
         Ok(tile)
     }
 
-    /// Puts fill values where nothing was written, and closes the files.
+    /// Fills gaps with fill values and closes the files.
     pub(super) fn complete(&self) -> Result<FieldFiles> {
         let tiles =
             self.spec.grid.chunks().ok_or_else(|| Error::invalid("more tiles than can be counted"))?;
@@ -223,7 +223,7 @@ impl DenseSink {
     }
 }
 
-/// What a cell outside the written box holds: zeros, one of them where lengths vary, and null.
+/// A cell outside the written box: zeros (a single one if lengths vary), and null.
 pub(super) fn zero_cell(attribute: &Attribute, dtype: &hyperslab_core::DType) -> Elements {
     let size = attribute.datatype.size();
     let zero = match attribute.values {
@@ -257,7 +257,7 @@ pub(super) fn visit(shape: &[u64], mut each: impl FnMut(&[u64])) {
 }
 
 impl State {
-    /// Takes a tile: into the files when it is the next one, else aside.
+    /// Appends a tile to the files if it is the next one, otherwise sets it aside.
     pub(super) fn put(&mut self, number: u64, tile: FieldTile, parts: &Parts) -> Result<()> {
         let Parts { folder, stem } = parts;
         if number != self.next {
@@ -300,7 +300,7 @@ fn tile_bytes(tile: &FieldTile) -> usize {
         + tile.validity.as_ref().map_or(0, Bytes::len)
 }
 
-/// A tile as parts: what the field has, then its statistics.
+/// Serialises a tile as parts: the field's tiles, then the statistics.
 fn parts(tile: FieldTile) -> Vec<Bytes> {
     let mut note = vec![u8::from(tile.values.is_some()), u8::from(tile.validity.is_some())];
     note.extend(tile.values.as_ref().map_or(0, |(_, size)| *size).to_le_bytes());
@@ -362,14 +362,14 @@ impl ArraySink for DenseSink {
         let tile = from_parts(encoded.parts)?;
         let mut state = self.locked();
         if !state.seen.insert(number) {
-            return Err(Error::invalid(format!("chunk {chunk:?} was written before")));
+            return Err(Error::invalid(format!("chunk {chunk:?} was already written")));
         }
         state.put(number, tile, &self.parts)
     }
 }
 
-/// The dimensions of an array: integers from zero, or the domain that the labels give. Their types are those of the source where
-/// all fit in them; a dense array has one type for all.
+/// The dimensions of an array: integers from zero, or the domain given by the labels. Uses the source's types if all
+/// coordinates fit; all dimensions of a dense array share one type.
 fn dimensions(spec: &ArraySpec, tile_shape: &[u64]) -> Result<Vec<Dimension>> {
     let types: Vec<Option<Datatype>> = (0..tile_shape.len()).map(|axis| wanted_type(spec, axis)).collect();
     let narrow = match types.as_slice() {
@@ -382,7 +382,7 @@ fn dimensions(spec: &ArraySpec, tile_shape: &[u64]) -> Result<Vec<Dimension>> {
     dimensions_of(spec, tile_shape, None)
 }
 
-/// The type that the coordinates of an axis had.
+/// The type of an axis's coordinates in the source.
 fn wanted_type(spec: &ArraySpec, axis: usize) -> Option<Datatype> {
     let dtype = match spec.labels.get(axis) {
         Some(Labels::Domain { dtype, .. }) => Some(dtype),
@@ -392,7 +392,7 @@ fn wanted_type(spec: &ArraySpec, axis: usize) -> Option<Datatype> {
     (!datatype.number().is_float() && !datatype.is_bytes()).then_some(datatype)
 }
 
-/// Dimensions of one type; of 64 bits, or dates where labels say so, when none is given.
+/// Builds dimensions of one type. Without a given type, 64-bit integers, or dates if the labels are dates.
 fn dimensions_of(spec: &ArraySpec, tile_shape: &[u64], wanted: Option<Datatype>) -> Result<Vec<Dimension>> {
     let mut dimensions = Vec::new();
     for (axis, extent) in spec.grid.shape().iter().map(|extent| (*extent).max(1)).enumerate() {
@@ -410,7 +410,7 @@ fn dimensions_of(spec: &ArraySpec, tile_shape: &[u64], wanted: Option<Datatype>)
         let (first, tile) = (i128::from(first), i128::from(tile_shape[axis]));
         let last = match spec.max_shape.get(axis).copied().flatten() {
             Some(max) => first + i128::from(max.max(extent)) - 1,
-            // As far as whole tiles fit before the end of the type.
+            // Whole tiles up to the end of the type.
             None => (most - 1 - tile - first.max(0)) / tile * tile + first.max(0) - 1,
         };
         let fits = first >= least && last >= first + i128::from(extent) - 1 && last <= most - tile;

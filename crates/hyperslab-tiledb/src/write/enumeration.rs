@@ -1,7 +1,7 @@
-//! Enumerations of new arrays: the texts or numbers that an attribute's integers stand for.
+//! Enumerations of new arrays: the texts or numbers that an attribute's integers represent.
 //!
-//! The values come from the type of the elements, or from an attribute `enumeration` where a format without enumerations kept
-//! them beside the integers. That attribute also has the enumeration's own name, and whether the order of its values counts.
+//! The values come from the element type or, for formats without enumerations, from an attribute `enumeration` stored
+//! beside the integers. That attribute also has the enumeration's name and whether its values are ordered.
 
 use hyperslab_core::storage::StageWriter;
 use hyperslab_core::{Attributes, DType, EnumType, Error, Result};
@@ -14,10 +14,10 @@ use crate::key::Key;
 use crate::random;
 use crate::schema::{Enumeration, Schema, WRITTEN};
 
-/// The attribute of a node under which an enumeration is shown.
+/// The node attribute that shows an enumeration.
 pub(crate) const ATTRIBUTE: &str = "enumeration";
 
-/// An enumeration that is to be written.
+/// An enumeration to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NewEnumeration {
     pub(crate) name: String,
@@ -28,11 +28,11 @@ pub(crate) struct NewEnumeration {
 }
 
 impl NewEnumeration {
-    /// The enumeration of an attribute; `None` where it has none, or one that TileDB cannot hold: its integers count the
-    /// values from zero on.
+    /// The enumeration of an attribute. Returns `None` if it has none, or if TileDB cannot represent it because its
+    /// codes are not `0, 1, 2, …`.
     pub(crate) fn of(name: &str, dtype: &DType, described: Option<&Value>) -> Option<Self> {
         let parsed = match described {
-            // Formats without documents keep them as text.
+            // Formats without structured attributes store it as JSON text.
             Some(Value::String(text)) => serde_json::from_str(text).ok(),
             other => other.cloned(),
         };
@@ -62,7 +62,8 @@ impl NewEnumeration {
         Some(Self { name: name.to_owned(), ordered, datatype, values })
     }
 
-    /// As [`of`](Self::of), from the attributes of an array; and its attributes without it.
+    /// Like [`of`](Self::of), but takes the enumeration from the attributes of an array. Also returns the attributes
+    /// without it.
     pub(crate) fn from_attributes(
         name: &str,
         dtype: &DType,
@@ -76,8 +77,8 @@ impl NewEnumeration {
     }
 }
 
-/// Writes the enumerations of a new schema's attributes and notes them in it. Attributes that name the same enumeration with
-/// other values get one of their own.
+/// Writes the enumerations of a new schema's attributes and adds them to the schema. If two attributes use the same
+/// name for different values, each gets its own enumeration.
 pub(crate) fn put<'a>(
     folder: &StageWriter,
     schema: &mut Schema,
@@ -102,7 +103,7 @@ pub(crate) fn put<'a>(
     Ok(())
 }
 
-/// Writes the values of an enumeration; returns the name of the file.
+/// Writes the values of an enumeration. Returns the name of the file.
 fn put_file(
     folder: &StageWriter,
     name: &str,
@@ -118,11 +119,11 @@ fn put_file(
     Ok(file)
 }
 
-/// The type of an attribute whose enumeration gets more names, behind those that it has.
+/// Returns an attribute's type with more names appended to its enumeration.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when it has no enumeration of texts, or its integers cannot count so far.
+/// [`Invalid`](Error::Invalid) if it has no enumeration of texts, or if its integers are too small for the new codes.
 pub(crate) fn extended(dtype: &DType, column: &str, names: &[String]) -> Result<DType> {
     let DType::Enum(named) = dtype else {
         return Err(Error::invalid(format!("column {column} has no enumeration")));
@@ -142,7 +143,7 @@ pub(crate) fn extended(dtype: &DType, column: &str, names: &[String]) -> Result<
     Ok(EnumType { base: named.base.clone(), members }.into())
 }
 
-/// Writes the enumeration of an attribute once more, with all names that a type has, and notes it in the schema.
+/// Writes an attribute's enumeration again with all names of a type, and updates the schema.
 pub(crate) fn put_extended(
     folder: &StageWriter,
     schema: &mut Schema,

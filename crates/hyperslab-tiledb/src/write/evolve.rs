@@ -1,7 +1,7 @@
-//! Schema evolution: attributes that are added to an array that exists, and dropped from it.
+//! Schema evolution: adds attributes to an existing array, and drops attributes.
 //!
-//! Only a schema is written. Fragments keep the schemas that they name, so an attribute that one lacks reads as the fill value
-//! there, and a dropped one can be read at earlier times.
+//! Only a new schema is written. Fragments keep the schemas that they name. An attribute that a fragment lacks reads
+//! as its fill value, and dropped attributes remain readable at earlier times.
 
 use std::path::Path;
 
@@ -16,12 +16,12 @@ use crate::array::OpenArray;
 use crate::schema::{ArrayKind, Attribute, Schema, WRITTEN};
 use crate::{OpenOptions, TimeWindow};
 
-/// Adds attributes to an array and drops others: all of the changes or none. With `dry_run`, only checks them.
+/// Applies all changes to an array's attributes, or none. With `dry_run`, only checks them.
 ///
 /// # Errors
 ///
-/// [`NotFound`](Error::NotFound) when no array is at the node, [`Invalid`](Error::Invalid) for a name that is taken or not there,
-/// [`Unsupported`](Error::Unsupported) for a type that TileDB does not have.
+/// [`NotFound`](Error::NotFound) if there is no array at the node, [`Invalid`](Error::Invalid) for a name that
+/// already exists or does not exist, [`Unsupported`](Error::Unsupported) for a type that TileDB does not have.
 pub fn evolve(
     path: &Path,
     node: &str,
@@ -49,12 +49,12 @@ pub fn evolve(
     change.publish(&[key_in(&key, &schema_key(&name))])
 }
 
-/// A schema on its way to the next.
+/// A schema with pending changes.
 #[derive(Debug)]
 pub(super) struct Evolution<'a> {
     array: &'a OpenArray,
     schema: Schema,
-    /// Enumerations of new attributes, by the name of the attribute.
+    /// The enumerations of new attributes, by attribute name.
     enumerations: Vec<(String, NewEnumeration)>,
 }
 
@@ -82,13 +82,13 @@ impl<'a> Evolution<'a> {
             let why = "a name must not be empty, nor start with two underscores";
             return Err(Error::invalid(format!("{}: an attribute {name:?}: {why}", self.array.name)));
         }
-        // Fragments that had an attribute of this name would be read as ones of the new type.
+        // Older fragments with an attribute of this name would be read with the new type.
         for earlier in self.array.fragments()? {
             if let Some((_, before)) = earlier.schema.attribute(name)
                 && types::datatype(&field.dtype) != Some((before.datatype, before.values))
             {
                 return Err(Error::invalid(format!(
-                    "{}: {name} was an attribute of another type, which fragments still hold",
+                    "{}: {name} has another type in existing fragments",
                     self.array.name
                 )));
             }
@@ -132,7 +132,7 @@ impl<'a> Evolution<'a> {
         Ok(())
     }
 
-    /// Writes the schema; returns its name.
+    /// Writes the schema. Returns its name.
     pub(super) fn put(self, folder: &StageWriter, at: u64, options: &WriteOptions) -> Result<String> {
         let place = |schema: &Schema, name: &str| schema.attribute(name).map(|(index, _)| index);
         let found: Vec<(usize, &NewEnumeration)> = self

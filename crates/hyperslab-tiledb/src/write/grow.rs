@@ -1,7 +1,7 @@
-//! Where dense arrays are added to: behind what was written, or along dimensions that become longer.
+//! Determines the boxes to write: appended cells, or new cells along growing dimensions.
 //!
-//! A fragment is one box: of an array that grows, the new cells along one axis, and those of the tiles that the old end cut, which
-//! are written again. An array that grows along several axes gets a box for each.
+//! A fragment is one box. When an array grows along an axis, the box holds the new cells and rewrites the tiles that
+//! the old end cut. An array that grows along several axes gets one box for each.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::append::AppendSink;
 use crate::array::OpenArray;
 use crate::dense::DenseAttribute;
 
-/// Where an array is added: first and last cell along each dimension, counted from the domain's start.
+/// The box to write: the first and the last cell along each dimension, counted from the domain's start.
 pub(super) fn place(array: &OpenArray, spec: &ArraySpec) -> Result<Vec<(u64, u64)>> {
     let (schema, shape) = (&array.schema, spec.grid.shape());
     if schema.dimensions.len() != shape.len() || shape.contains(&0) {
@@ -24,7 +24,7 @@ pub(super) fn place(array: &OpenArray, spec: &ArraySpec) -> Result<Vec<(u64, u64
         )));
     }
     let mut written = 0;
-    // Behind the current domain there may be what a writer left that was killed.
+    // A killed writer may have left fragments beyond the current domain.
     let reach = crate::dense::reach(schema, 0).unwrap_or(u64::MAX);
     for fragment in array.fragments()? {
         let last = fragment
@@ -35,7 +35,7 @@ pub(super) fn place(array: &OpenArray, spec: &ArraySpec) -> Result<Vec<(u64, u64
     }
     let domain: Option<Vec<u64>> = schema.dimensions.iter().map(crate::schema::Dimension::cells).collect();
     if written > 0 && domain.is_some_and(|domain| domain == shape) {
-        // The array is full, and what is added is as large: a new version of it.
+        // The array is full and the new data is just as large, so it replaces all values.
         written = 0;
     }
     let mut cells = Vec::with_capacity(shape.len());
@@ -61,29 +61,29 @@ pub(super) fn place(array: &OpenArray, spec: &ArraySpec) -> Result<Vec<(u64, u64
     Ok(cells)
 }
 
-/// Where an array grows.
+/// The boxes and the grid of a growing array.
 #[derive(Debug)]
 pub(super) struct Growth {
-    /// The boxes that are written, which share no cells; none when nothing grows.
+    /// The boxes to write. They share no cells; empty if nothing grows.
     pub(super) parts: Vec<GrowthBox>,
-    /// The grid of the whole array, as large as it becomes.
+    /// The grid of the whole array after it has grown.
     grid: Grid,
-    /// The axes that grow, in the order of the boxes.
+    /// The growing axes, in the order of the boxes.
     axes: Vec<usize>,
-    /// The first chunk that is written along each axis that grows.
+    /// The first chunk to write along each growing axis.
     first: ChunkCoord,
-    /// The shape before.
+    /// The old shape.
     old: Vec<u64>,
 }
 
-/// A box of new cells, and of those that share a tile with them.
+/// A box of new cells, plus the old cells that share a tile with them.
 #[derive(Debug)]
 pub(super) struct GrowthBox {
-    /// What is written: the box alone.
+    /// The specification of the box alone.
     pub(super) spec: ArraySpec,
-    /// First and last cell of the box along each dimension.
+    /// The first and the last cell of the box along each dimension.
     pub(super) cells: Vec<(u64, u64)>,
-    /// The axis along which all of its cells are new, or share a tile with new ones.
+    /// The growing axis: all cells of the box are new along it, or share a tile with new ones.
     axis: usize,
     /// The first chunk of the box.
     first: ChunkCoord,
@@ -116,7 +116,7 @@ impl Growth {
         }
         let mut growth = Self { parts: Vec::new(), grid, axes, first, old: old.to_vec() };
         if shape.contains(&0) && !growth.axes.is_empty() {
-            let what = format!("growing an array of no cells to {shape:?}, which has none either");
+            let what = format!("growing an empty array to {shape:?}, which is empty too");
             return Err(Error::unsupported(Arc::clone(&array.name), what));
         }
         for number in 0..growth.axes.len() {
@@ -125,7 +125,7 @@ impl Growth {
         Ok(growth)
     }
 
-    /// The cells that are new along one axis, and old along those before it; `None` when there are none.
+    /// The cells that are new along one axis and old along the axes before it. Returns `None` if there are none.
     fn part(&self, number: usize, spec: &ArraySpec) -> Result<Option<GrowthBox>> {
         let tile = self.grid.chunk_shape();
         let mut first = ChunkCoord::from_elem(0, self.old.len());
@@ -143,11 +143,11 @@ impl Growth {
     }
 }
 
-/// The chunks of a whole array, of which those of the boxes are written.
+/// The sink for a whole array, of which only the chunks in the boxes are written.
 #[derive(Debug)]
 pub(super) struct GrowSink {
     place: Growth,
-    /// One for each box.
+    /// One sink per box.
     own: Vec<Arc<AppendSink>>,
 }
 
@@ -156,7 +156,7 @@ impl GrowSink {
         Self { place, own }
     }
 
-    /// The box of a chunk, and the chunk counted from the box's first.
+    /// The sink for a chunk, and the chunk's coordinate relative to the box.
     fn inside(&self, chunk: &ChunkCoord) -> Result<(&AppendSink, ChunkCoord)> {
         let is_new = |axis: &usize| chunk.get(*axis).is_some_and(|at| *at >= self.place.first[*axis]);
         let axis = self.place.axes.iter().find(|axis| is_new(axis));
@@ -167,7 +167,7 @@ impl GrowSink {
         });
         match (found.and_then(|number| self.own.get(number)), at) {
             (Some(own), Some(at)) => Ok((own, at)),
-            _ => Err(Error::invalid(format!("chunk {chunk:?} stays as it is"))),
+            _ => Err(Error::invalid(format!("chunk {chunk:?} is outside the part that grows"))),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Labels of the dimensions of new arrays: an array of one dimension each, in a folder of the array that they belong to.
+//! Labels of the dimensions of new arrays: a one-dimensional array each, in a folder of the labelled array.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use super::tree::put_fields;
 use crate::datatype::Datatype;
 use crate::schema::{Attribute, Dimension, DimensionLabel, Schema};
 
-/// The attribute of an array of labels, as the library calls it.
+/// The library's name for the attribute of an array of labels.
 const ATTRIBUTE: &str = "label";
-/// Its dimension.
+/// The library's name for its dimension.
 const DIMENSION: &str = "index";
 
 /// Labels of a new array.
@@ -24,9 +24,10 @@ pub(super) struct LabelSink {
     sink: Arc<DenseSink>,
 }
 
-/// The arrays of values among these, and the labels of their dimensions. Labels that belong to no dimension of them all are
-/// values like others.
-pub(super) fn apart(own: &[(String, Arc<DenseSink>)]) -> (Vec<(String, Arc<DenseSink>)>, Vec<LabelSink>) {
+/// Separates the labels from the arrays of values. Labels that match no dimension count as values.
+pub(super) fn split_labels(
+    own: &[(String, Arc<DenseSink>)],
+) -> (Vec<(String, Arc<DenseSink>)>, Vec<LabelSink>) {
     let is_label = |sink: &DenseSink| sink.spec.stored.label.is_some();
     let Some((_, first)) = own.iter().find(|(_, sink)| !is_label(sink)) else {
         return (own.to_vec(), Vec::new());
@@ -41,7 +42,7 @@ pub(super) fn apart(own: &[(String, Arc<DenseSink>)]) -> (Vec<(String, Arc<Dense
     (values, labels)
 }
 
-/// The axis of an array whose dimension another array has alone.
+/// The axis of an array that another, one-dimensional array labels.
 fn axis_of(label: &DenseSink, array: &DenseSink) -> Option<usize> {
     let ([Some(name)], &[extent], &[limit]) =
         (&label.spec.dimensions[..], label.spec.grid.shape(), &label.spec.max_shape[..])
@@ -53,7 +54,7 @@ fn axis_of(label: &DenseSink, array: &DenseSink) -> Option<usize> {
     (alike && extent > 0 && !label.spec.nullable).then_some(axis)
 }
 
-/// Writes labels into the folder of their array; returns what the array's schema says of them.
+/// Writes labels into the folder of their array. Returns the entry for the array's schema.
 pub(super) fn put(
     folder: &StageWriter,
     schema: &Schema,
@@ -65,14 +66,14 @@ pub(super) fn put(
     for (number, LabelSink { name, axis, sink }) in labels.iter().enumerate() {
         let uri = format!("__labels/l{number}");
         let order = sink.spec.stored.label.map_or(0, DimensionLabel::order_code);
-        // Of texts, TileDB has only labels in ASCII.
+        // TileDB supports text labels only in ASCII.
         let datatype = match sink.attribute.datatype {
             Datatype::StringUtf8 | Datatype::Char => Datatype::StringAscii,
             other => other,
         };
         let attribute = Attribute { name: ATTRIBUTE.to_owned(), order, datatype, ..sink.attribute.clone() };
         let values = attribute.values;
-        // The same domain; tiles are its own.
+        // The same domain, but with a tile extent of its own.
         let dimension = Dimension {
             name: DIMENSION.to_owned(),
             extent: sink.schema.dimensions[0]

@@ -10,13 +10,13 @@ use crate::key::Key;
 use crate::metadata::Entry;
 use crate::schema::WRITTEN;
 
-/// Writes attributes beside an array or group; nothing when there are none. What the format has no type for is
-/// written as JSON text.
+/// Writes attributes of an array or group. Writes nothing if there are none. Values without a TileDB type are written
+/// as JSON text.
 pub(crate) fn put(folder: &StageWriter, attributes: &Attributes, at: u64, key: Option<&Key>) -> Result<()> {
     put_prefixed(folder, [("", attributes)], at, key).map(|_| ())
 }
 
-/// The same for several sets of attributes, each under a prefix of its keys. Returns the key of the file.
+/// Like [`put`], for several sets of attributes, each with a key prefix. Returns the key of the file.
 pub(crate) fn put_prefixed<'a>(
     folder: &StageWriter,
     sets: impl IntoIterator<Item = (&'a str, &'a Attributes)>,
@@ -26,7 +26,7 @@ pub(crate) fn put_prefixed<'a>(
     put_changes(folder, sets, &[], at, key)
 }
 
-/// As [`put_prefixed`]; `deleted` are keys that are gone from then on.
+/// Like [`put_prefixed`], and also deletes the keys in `deleted`.
 pub(crate) fn put_changes<'a>(
     folder: &StageWriter,
     sets: impl IntoIterator<Item = (&'a str, &'a Attributes)>,
@@ -60,7 +60,7 @@ pub(crate) fn put_changes<'a>(
     Ok(Some(file))
 }
 
-/// A value of a type that the format has.
+/// The value in a type of the format; `None` if there is no such type.
 fn value_of(attribute: &Attribute) -> Option<(Datatype, u32, Vec<u8>)> {
     let values = attribute.to_values()?;
     let single = values.shape.is_empty();
@@ -80,7 +80,7 @@ fn value_of(attribute: &Attribute) -> Option<(Datatype, u32, Vec<u8>)> {
     }
 }
 
-/// What the format has no type for, as JSON, and the name of its type.
+/// A value without a TileDB type as JSON, and the name of its type.
 fn text_of(attribute: &Attribute) -> Option<(String, Option<String>)> {
     let typed = Attribute::Values(attribute.to_values()?);
     let text = match typed.to_json() {

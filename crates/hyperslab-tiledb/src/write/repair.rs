@@ -1,4 +1,4 @@
-//! Removing what no reader needs.
+//! Repair: removes leftovers that no reader needs.
 
 use std::path::Path;
 
@@ -9,15 +9,16 @@ use super::consolidate::{arrays, open};
 use super::vacuum::ignore;
 use super::{WriteOptions, locks, timed_name};
 use crate::TimeWindow;
-use crate::stale::{self, Mend};
+use crate::stale::{self, FixAction};
 
-/// What is safe to remove from an array, or from the arrays of a group, by the code and words of the check that found it. Unless
-/// `dry_run`, it is removed. A fragment that another program is still writing looks like one that was never committed: repair
-/// when no one writes.
+/// Returns what is safe to remove from an array, or from the arrays of a group: the check's code and a description of
+/// the fix. Removes it unless `dry_run` is set. A fragment that another program is still writing looks like an
+/// uncommitted one, so nothing else may write during a repair.
 ///
 /// # Errors
 ///
-/// [`Io`](hyperslab_core::Error::Io) if the system reports an error; whatever is wrong with the schema or the commits.
+/// [`Io`](hyperslab_core::Error::Io) if the system reports an error; otherwise any error in the schema or the
+/// commits.
 pub fn repair(path: &Path, options: &WriteOptions, dry_run: bool) -> Result<Vec<(&'static str, String)>> {
     let mut fixes = Vec::new();
     for key in arrays(path, options.key.as_ref())? {
@@ -26,19 +27,19 @@ pub fn repair(path: &Path, options: &WriteOptions, dry_run: bool) -> Result<Vec<
         let array = open(&folder, options.key.as_ref(), TimeWindow::default())?;
         let stale = stale::find(&array)?;
         if !dry_run {
-            mend(path, &key, stale.iter().map(|stale| &stale.mend))?;
+            apply(path, &key, stale.iter().map(|stale| &stale.action))?;
         }
         fixes.extend(stale.into_iter().map(|stale| (stale.code, stale.fix)));
     }
     Ok(fixes)
 }
 
-fn mend<'a>(store: &Path, array: &str, mends: impl Iterator<Item = &'a Mend>) -> Result<()> {
+fn apply<'a>(store: &Path, array: &str, actions: impl Iterator<Item = &'a FixAction>) -> Result<()> {
     let (mut ignored, mut removed) = (String::new(), Vec::new());
-    for mend in mends {
-        match mend {
-            Mend::Ignore(commit) => ignored.push_str(&format!("{commit}\n")),
-            Mend::Remove(key) => removed.push(key),
+    for action in actions {
+        match action {
+            FixAction::Ignore(commit) => ignored.push_str(&format!("{commit}\n")),
+            FixAction::Remove(key) => removed.push(key),
         }
     }
     remove_inside(&join_inside(store, array)?, removed)?;

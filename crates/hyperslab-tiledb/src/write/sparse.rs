@@ -1,4 +1,4 @@
-//! Sparse arrays: columns in, one fragment out.
+//! Writes sparse arrays: columns to fragments.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use crate::key::Key;
 use crate::schema::{ArrayKind, Range, Schema, WRITTEN};
 use crate::sparse::{GlobalOrder, Keys, join};
 
-/// Tiles encoded at a time.
+/// The number of tiles that are encoded at a time.
 const GROUP: usize = 32;
 
-/// Makes an empty sparse array.
+/// Creates an empty sparse array.
 ///
 /// # Errors
 ///
-/// [`Exists`](Error::Exists) if something stands at the path and `force` is not set, [`Invalid`](Error::Invalid) if the
-/// schema is not of a sparse array.
+/// [`Exists`](Error::Exists) if something exists at the path and `force` is not set, [`Invalid`](Error::Invalid) if
+/// the schema is not of a sparse array.
 pub fn create_sparse(path: &Path, schema: &Schema, options: &WriteOptions) -> Result<()> {
     if schema.kind != ArrayKind::Sparse || schema.capacity == 0 {
         return Err(Error::invalid("the schema is not that of a sparse array"));
@@ -38,12 +38,12 @@ pub fn create_sparse(path: &Path, schema: &Schema, options: &WriteOptions) -> Re
     staged.publish()
 }
 
-/// Appends rows to a sparse array, as one fragment. Columns come dimensions first, then attributes, in the schema's order.
+/// Appends rows to a sparse array as one fragment. Columns are in the schema's order: dimensions, then attributes.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) if columns are missing or differ in length, lie outside the domain, or two rows have the same
-/// coordinates in an array that does not allow it.
+/// [`Invalid`](Error::Invalid) if columns are missing or differ in length, if coordinates lie outside the domain, or
+/// if two rows have the same coordinates in an array without duplicates.
 pub fn write_sparse(path: &Path, columns: &[Elements], options: &WriteOptions) -> Result<()> {
     let open = OpenOptions { key: options.key.clone(), ..OpenOptions::default() };
     let _lock = super::locks::adding(path)?;
@@ -71,7 +71,7 @@ pub fn write_sparse(path: &Path, columns: &[Elements], options: &WriteOptions) -
     change.publish(&[commit])
 }
 
-/// All columns are there, equally long.
+/// Checks that all columns are present and have the same length. Returns the number of rows.
 fn check_columns(schema: &Schema, columns: &[Elements]) -> Result<usize> {
     let dtypes: Vec<_> = schema
         .dimensions
@@ -98,7 +98,7 @@ fn check_columns(schema: &Schema, columns: &[Elements]) -> Result<usize> {
     Ok(rows)
 }
 
-/// Writes rows as one fragment: how many stand before them, for messages, and how many they are.
+/// Writes `rows` rows as one fragment. `before` is the number of rows before them, for messages.
 pub(super) fn write_rows(
     mut writer: FragmentWriter,
     schema: &Arc<Schema>,
@@ -130,7 +130,7 @@ pub(super) fn write_rows(
             .collect::<Result<Vec<_>>>()?;
         for (fields, leaf) in encoded {
             for (column, tile) in fields.iter().enumerate() {
-                // Attributes first, then the unused slot, then dimensions.
+                // Slots: attributes first, then the unused slot, then dimensions.
                 let slot = match column.checked_sub(rank) {
                     Some(attribute) => attribute,
                     None => schema.attributes.len() + 1 + column,
@@ -175,7 +175,7 @@ fn check_domain(schema: &Schema, keys: &[Keys], before: usize, rows: usize) -> R
     Ok(())
 }
 
-/// The rows in global order. Two numeric dimensions, the common case, are sorted as plain numbers side by side.
+/// Sorts the rows into global order. Two numeric dimensions, the common case, are sorted as plain numbers.
 fn sorted_rows(
     schema: &Schema,
     keys: Vec<Keys>,
@@ -207,7 +207,7 @@ fn sorted_rows(
     Ok(sorted)
 }
 
-/// One tile of every column, and its box.
+/// Encodes one tile of each column, and computes its box.
 fn encode_tile(
     schema: &Schema,
     dtypes: &[hyperslab_core::DType],
@@ -231,7 +231,7 @@ fn encode_tile(
     Ok((fields, leaf))
 }
 
-/// These rows of a column.
+/// Selects these rows of a column.
 fn pick(dtype: &hyperslab_core::DType, column: &Elements, cells: &[u32]) -> Result<Elements> {
     if let (Data::Fixed(bytes), None, Some(8)) = (&column.data, &column.validity, dtype.size()) {
         let (words, _) = bytes.as_chunks::<8>();
@@ -245,7 +245,7 @@ fn pick(dtype: &hyperslab_core::DType, column: &Elements, cells: &[u32]) -> Resu
     Elements::gather(dtype, &[column], &picks)
 }
 
-/// Lowest and highest coordinate.
+/// The lowest and the highest coordinate.
 pub(super) fn range_of(dimension: &crate::schema::Dimension, own: &Elements, cells: usize) -> Result<Range> {
     let empty = || Error::invalid("a tile without cells");
     if dimension.is_text() {

@@ -1,4 +1,4 @@
-//! Tables through the core's sink: a sparse array, written in fragments of as many rows as memory holds.
+//! Writes tables through the core's sink, as a sparse array. Each fragment has as many rows as fit in memory.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,10 +19,10 @@ use crate::datatype::{CellValues, Datatype};
 use crate::pipeline::{Filter, Pipeline};
 use crate::schema::{ArrayKind, Attribute, Dimension, Order, Schema, WRITTEN, integer_bytes};
 
-/// The attribute of a table under which its enumerations are shown.
+/// The table attribute that shows its enumerations.
 const ENUMERATIONS: &str = "enumerations";
 
-/// Rows on their way into a sparse array.
+/// A sink that writes rows to a sparse array.
 #[derive(Debug)]
 pub struct TileDbTable {
     stage: Stage,
@@ -30,18 +30,18 @@ pub struct TileDbTable {
     schema_name: String,
     columns: Vec<Column>,
     options: WriteOptions,
-    /// The millisecond of the last fragment.
+    /// The time of the last fragment in milliseconds.
     time: u64,
     pending: Vec<Batch>,
     bytes: u64,
     memory: u64,
-    /// Rows of the fragments that are written.
+    /// The number of rows in the fragments written so far.
     done: usize,
-    /// The fragments that are written, and their times.
+    /// The fragments written so far, with their times.
     fragments: Vec<(u64, String)>,
-    /// The array that rows are added to, and the millisecond of a schema for it.
+    /// The array that rows are appended to, and the time for a new schema.
     existing: Option<(Arc<OpenArray>, u64)>,
-    /// The columns whose enumerations got more names.
+    /// The columns whose enumerations were extended.
     extended: BTreeSet<usize>,
 }
 
@@ -60,11 +60,11 @@ impl Stage {
     }
 }
 
-/// Starts a new sparse array of one table.
+/// Creates a sparse array for one table.
 ///
 /// # Errors
 ///
-/// [`Exists`](Error::Exists) when something stands at the path and `force` is not set; [`Invalid`](Error::Invalid) and
+/// [`Exists`](Error::Exists) if something exists at the path and `force` is not set; [`Invalid`](Error::Invalid) and
 /// [`Unsupported`](Error::Unsupported) for columns that a sparse array cannot have.
 pub fn create_table(path: &Path, spec: &TableSpec, options: WriteOptions) -> Result<TileDbTable> {
     let mut schema = schema_of(spec)?;
@@ -104,11 +104,11 @@ pub fn create_table(path: &Path, spec: &TableSpec, options: WriteOptions) -> Res
     })
 }
 
-/// Starts to add rows to a sparse array.
+/// Starts appending rows to a sparse array.
 ///
 /// # Errors
 ///
-/// [`NotFound`](Error::NotFound) when there is none; [`Invalid`](Error::Invalid) for a dense one.
+/// [`NotFound`](Error::NotFound) if there is none; [`Invalid`](Error::Invalid) for a dense array.
 pub fn append_table(path: &Path, memory: u64, options: WriteOptions) -> Result<TileDbTable> {
     let open = OpenOptions { key: options.key.clone(), ..OpenOptions::default() };
     let directory = Arc::new(hyperslab_core::LocalStorage::new(path));
@@ -120,7 +120,7 @@ pub fn append_table(path: &Path, memory: u64, options: WriteOptions) -> Result<T
         )));
     }
     let columns = crate::sparse::columns(&array);
-    // The first fragment comes after a schema that the rows may need.
+    // Leave an earlier millisecond for a new schema, which must precede the first fragment.
     let time = super::time_of(&array, &options)?;
     let change = StagedChange::open(path)?;
     let (schema, schema_name) = schema_to_write(change.writer(), &array, options.key.as_ref())?;
@@ -142,7 +142,7 @@ pub fn append_table(path: &Path, memory: u64, options: WriteOptions) -> Result<T
 }
 
 impl TileDbTable {
-    /// Writes the rows that wait as one fragment.
+    /// Writes the buffered rows as one fragment.
     fn flush(&mut self) -> Result<()> {
         let batches = std::mem::take(&mut self.pending);
         self.bytes = 0;
@@ -160,7 +160,7 @@ impl TileDbTable {
             })
             .collect::<Result<Vec<_>>>()?;
         drop(batches);
-        // No two fragments may have one millisecond.
+        // Two fragments must not have the same time.
         self.time = next_time(self.options.at.map(|at| at + self.fragments.len() as u64), self.time);
         let name = timed_name(self.time, self.time, true)?;
         let writer = FragmentWriter::create(
@@ -179,7 +179,7 @@ impl TileDbTable {
 }
 
 impl TileDbTable {
-    /// Writes what makes the fragments visible: one file, so that all of them are or none. Returns its key.
+    /// Writes a single file that commits all fragments together. Returns its key.
     fn put_commits(&self) -> Result<Option<String>> {
         let folder = self.stage.writer();
         let ((first, _), (last, _)) = match self.fragments.as_slice() {
@@ -196,7 +196,7 @@ impl TileDbTable {
 }
 
 impl TileDbTable {
-    /// Writes a schema with the enumerations that got more names; returns its key.
+    /// Writes a schema with the extended enumerations. Returns its key.
     fn put_enumerations(&self) -> Result<Option<String>> {
         let Some((array, at)) = self.existing.as_ref().filter(|_| !self.extended.is_empty()) else {
             return Ok(None);
@@ -250,14 +250,14 @@ impl TableSink for TileDbTable {
         }
         self.bytes += batch.columns.iter().map(Elements::bytes).sum::<u64>();
         self.pending.push(batch);
-        // Sorting and encoding take about as much again, twice.
+        // Sorting and encoding each need about as much memory again.
         if self.bytes > self.memory / 3 { self.flush() } else { Ok(()) }
     }
 
     fn commit(mut self: Box<Self>) -> Result<()> {
         self.flush()?;
         let commit = self.put_commits()?;
-        // Names come first: rows without them could not be read.
+        // Publish the names first: rows without them could not be read.
         let schema = self.put_enumerations()?;
         match (self.stage, commit) {
             (Stage::New(folder), _) => folder.publish(),
@@ -307,13 +307,13 @@ fn schema_of(spec: &TableSpec) -> Result<Schema> {
         current_domain: None,
     };
     if let Some(source) = template::parse(spec.encoded.as_deref()) {
-        keep(&mut schema, &source, spec);
+        keep_properties(&mut schema, &source, spec);
     }
     Ok(schema)
 }
 
 /// Takes over the properties of the source's schema that the spec does not set.
-fn keep(schema: &mut Schema, source: &Schema, spec: &TableSpec) {
+fn keep_properties(schema: &mut Schema, source: &Schema, spec: &TableSpec) {
     template::keep_shared(schema, source);
     if let Some(capacity) = spec.capacity {
         schema.capacity = capacity;
@@ -380,7 +380,8 @@ fn dimension(column: &Column, domain: Option<&(Bound, Bound)>, extent: Option<&B
     };
     let ends = match domain {
         Some((low, high)) => bytes(low).zip(bytes(high)),
-        // As far as the type goes: the library wants the end of the last tile to be a value of the type.
+        // The domain is the whole range of the type, but the library requires the end of the last tile to be a valid
+        // value.
         None if number.is_float() => {
             let most = if number.size() == 4 { f64::from(f32::MAX) } else { f64::MAX };
             bytes(&Bound::Float(-most)).zip(bytes(&Bound::Float(most)))
@@ -391,7 +392,7 @@ fn dimension(column: &Column, domain: Option<&(Bound, Bound)>, extent: Option<&B
                 Some(Bound::Integer(extent)) => *extent,
                 _ => 1,
             };
-            // The smallest 64-bit integer is "not a time".
+            // The smallest 64-bit integer means "not a time".
             let least = if datatype.is_time() { least + 1 } else { least };
             bytes(&Bound::Integer(least)).zip(bytes(&Bound::Integer(most - room)))
         }

@@ -1,17 +1,17 @@
-//! Properties that a copy takes over from the schema of its source: filters, orders, types of text, fill values.
+//! Properties that a copy takes from its source's schema: filters, orders, text types, fill values.
 //!
-//! The reader hands out its schema in the format's own encoding, which other formats ignore.
+//! The reader exposes its schema in TileDB's own encoding, which other formats ignore.
 
 use hyperslab_core::{Filter as ShownFilter, Place};
 
 use crate::schema::{Attribute, Dimension, Schema};
 
-/// The schema of the source, if that is a TileDB array.
+/// The schema of the source, if it is a TileDB array.
 pub(super) fn parse(encoded: Option<&[u8]>) -> Option<Schema> {
     Schema::parse(encoded?, Place::new("tiledb", "array schema", 0)).ok()
 }
 
-/// Takes over what holds for all fields.
+/// Copies the properties that apply to all fields.
 pub(super) fn keep_shared(schema: &mut Schema, source: &Schema) {
     schema.capacity = source.capacity;
     schema.offsets.clone_from(&source.offsets);
@@ -21,7 +21,7 @@ pub(super) fn keep_shared(schema: &mut Schema, source: &Schema) {
     }
 }
 
-/// Takes over the properties of a dimension; its filters unless others are asked for.
+/// Copies the properties of a dimension, including its filters unless others are requested.
 pub(super) fn keep_dimension(own: &mut Dimension, source: &Schema, filters: Option<&[ShownFilter]>) {
     let Some(index) = source.dimensions.iter().position(|other| other.name == own.name) else { return };
     let other = &source.dimensions[index];
@@ -34,7 +34,7 @@ pub(super) fn keep_dimension(own: &mut Dimension, source: &Schema, filters: Opti
     }
 }
 
-/// Takes over the properties of an attribute; its filters unless others are asked for.
+/// Copies the properties of an attribute, including its filters unless others are requested.
 pub(super) fn keep_attribute(own: &mut Attribute, source: &Schema, filters: &[ShownFilter]) {
     let Some((_, other)) = source.attribute(&own.name) else { return };
     if own.dtype() != other.dtype() || own.nullable != other.nullable {

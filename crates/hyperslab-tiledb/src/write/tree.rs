@@ -1,8 +1,8 @@
-//! New arrays and groups: from the nodes of a sink to the folders of a store.
+//! New arrays and groups: maps the nodes of a sink to the folders of a store.
 //!
-//! Each array becomes one attribute. A group whose arrays all have the same grid and dimensions is one TileDB array with an
-//! attribute each, so that its nodes keep their paths; otherwise it is a TileDB group, and each array in it a TileDB array of
-//! one attribute.
+//! Each array becomes one attribute. A group whose arrays all have the same grid and dimensions becomes one TileDB
+//! array with an attribute for each, so that its nodes keep their paths. Otherwise, it becomes a TileDB group in
+//! which each array is a TileDB array with one attribute.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::generic;
 use crate::names::NODE_NAMES;
 use crate::schema::{Range, Schema, WRITTEN};
 
-/// A new array or group, invisible until it is committed.
+/// A new array or group, invisible until the commit.
 #[derive(Debug)]
 pub struct TileDbSink {
     staged: StagedFolder,
@@ -33,8 +33,8 @@ pub struct TileDbSink {
 ///
 /// # Errors
 ///
-/// [`Exists`](Error::Exists) when something stands there and `force` is not set; [`Io`](Error::Io) when the folder beside
-/// it cannot be made.
+/// [`Exists`](Error::Exists) if something exists at the path and `force` is not set; [`Io`](Error::Io) if the staging
+/// folder beside it cannot be created.
 pub fn create(path: &Path, options: WriteOptions) -> Result<TileDbSink> {
     let stage = StageOptions::default().with_replace(options.force).with_sync(options.sync);
     let staged = StagedFolder::create(path, stage)?;
@@ -64,10 +64,10 @@ impl Sink for TileDbSink {
     }
 }
 
-/// Nodes that are declared and not written yet.
+/// Nodes that are declared but not yet written.
 #[derive(Debug)]
 pub(super) struct NewNodes {
-    /// The store, for messages.
+    /// The store's name, for messages.
     store: String,
     groups: BTreeMap<String, Attributes>,
     arrays: Vec<(String, Arc<DenseSink>)>,
@@ -75,7 +75,7 @@ pub(super) struct NewNodes {
     array_paths: BTreeSet<String>,
 }
 
-/// A group that is in the store already.
+/// A group that already exists in the store.
 #[derive(Debug)]
 pub(super) struct KnownGroup {
     /// Its key.
@@ -87,7 +87,7 @@ pub(super) struct KnownGroup {
 /// The arrays of a group: its values, and the labels of their dimensions.
 type Members = Vec<(String, Arc<DenseSink>)>;
 
-/// The parent of a path and its last part.
+/// Splits a path into its parent and its last part.
 fn split(path: &str) -> (String, String) {
     match path.rsplit_once('/') {
         Some(("", last)) => ("/".to_owned(), last.to_owned()),
@@ -105,17 +105,17 @@ impl NewNodes {
         self.groups.is_empty() && self.arrays.is_empty()
     }
 
-    /// The path of a new node. Its parts become folders, so each must be a name that a folder may have.
+    /// Checks the path of a new node. Its parts become folders, so each must be a valid folder name.
     fn claim(&self, path: &str) -> Result<String> {
         let path = format!("/{}", NODE_NAMES.key(&self.store, path)?);
         let mut above = path.match_indices('/').map(|(at, _)| &path[..at]);
         match above.find(|above| self.array_paths.contains(*above)) {
-            Some(own) => Err(Error::invalid(format!("{path} cannot be made below the array {own}"))),
+            Some(own) => Err(Error::invalid(format!("{path} cannot be created below the array {own}"))),
             None => Ok(path),
         }
     }
 
-    /// Does a node stand below this path?
+    /// Returns true if there is a node below this path.
     fn has_below(&self, path: &str) -> bool {
         let first = format!("{path}/");
         let group = self.groups.range(first.clone()..).next().map(|(own, _)| own);
@@ -126,13 +126,13 @@ impl NewNodes {
     pub(super) fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         let path = self.claim(path)?;
         if self.array_paths.contains(&path) {
-            return Err(Error::invalid(format!("{path} was made before")));
+            return Err(Error::invalid(format!("{path} was already created")));
         }
         self.groups.insert(path, attributes.clone());
         Ok(())
     }
 
-    /// Sets attributes of a node that was declared.
+    /// Sets attributes of a declared node.
     fn add_attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         let path = normal_path(path);
         let set = |own: &mut Attributes| {
@@ -158,10 +158,10 @@ impl NewNodes {
         let path = self.claim(path)?;
         let (_, name) = split(&path);
         if self.array_paths.contains(&path) || self.groups.contains_key(&path) {
-            return Err(Error::invalid(format!("{path} was made before")));
+            return Err(Error::invalid(format!("{path} was already created")));
         }
         if path != "/" && self.has_below(&path) {
-            return Err(Error::invalid(format!("{path} cannot be an array: nodes stand below it")));
+            return Err(Error::invalid(format!("{path} cannot be an array: there are nodes below it")));
         }
         let parts = Parts { folder: scratch, stem: format!("new{}", self.arrays.len()) };
         let name = if name.is_empty() { "data".to_owned() } else { name };
@@ -171,7 +171,7 @@ impl NewNodes {
         Ok(sink)
     }
 
-    /// Writes everything. Answers the keys of the files by which groups that were there get new members.
+    /// Writes everything. Returns the keys of the files that add members to existing groups.
     pub(super) fn put(
         self,
         writer: &StageWriter,
@@ -184,7 +184,7 @@ impl NewNodes {
             let (parent, name) = split(&path);
             members.entry(parent).or_default().push((name, sink));
         }
-        // Every group on the way is one, whether or not it was named.
+        // Every ancestor is a group, even if it was not declared.
         for path in members.keys().chain(groups.keys()).cloned().collect::<Vec<_>>() {
             groups.entry(path.clone()).or_default();
             let mut parent = path;
@@ -201,12 +201,12 @@ impl NewNodes {
     }
 }
 
-/// All nodes, when they are written.
+/// All nodes, at the time of writing.
 struct Tree {
     groups: BTreeMap<String, Attributes>,
     members: BTreeMap<String, Members>,
     known: BTreeMap<String, KnownGroup>,
-    /// The keys of groups, once they are decided.
+    /// The keys of groups, once determined.
     keys: BTreeMap<String, String>,
 }
 
@@ -218,17 +218,17 @@ impl Tree {
         for (parent, name) in self.groups.keys().filter(|path| *path != "/").map(|path| split(path)) {
             groups_below.entry(parent).or_default().push(name);
         }
-        // A group whose members are alike and that has no groups below is one array, and its parent must say so.
+        // A group of compatible arrays without subgroups becomes one array, which its parent must record as an array.
         let is_array = |path: &String| {
             let own = self.members.get(path).map_or(&[][..], Vec::as_slice);
-            let (values, _) = labels::apart(own);
-            // An array with one field of its own name is an array in the place of the group.
+            let (values, _) = labels::split_labels(own);
+            // A single array with the group's own name becomes an array in place of the group.
             let named_alike = own.len() == 1 && own[0].0 == split(path).1;
             let alone = !groups_below.contains_key(path) && !self.known.contains_key(path);
             !values.is_empty() && alone && !named_alike && one_array(&values)
         };
         let arrays: BTreeSet<String> = self.groups.keys().filter(|path| is_array(path)).cloned().collect();
-        // Parents come before what is below them.
+        // Parents before children.
         for (path, attributes) in std::mem::take(&mut self.groups) {
             let known = self.known.remove(&path);
             let key = match &known {
@@ -238,7 +238,7 @@ impl Tree {
             let folder = writer.below(&key)?;
             let own = self.members.remove(&path).unwrap_or_default();
             if arrays.contains(&path) {
-                let (values, labels) = labels::apart(&own);
+                let (values, labels) = labels::split_labels(&own);
                 put_array(&folder, &values, &labels, &attributes, at, options)?;
                 continue;
             }
@@ -270,7 +270,7 @@ impl Tree {
     }
 }
 
-/// The name of a folder for a member: a killed writer may have left one of the member's name.
+/// A free folder name for a member. A killed writer may have left a folder with the member's name.
 fn free_name(name: &str, taken: &mut BTreeSet<String>) -> String {
     let mut free = name.to_owned();
     let mut number = 1_u32;
@@ -281,7 +281,7 @@ fn free_name(name: &str, taken: &mut BTreeSet<String>) -> String {
     free
 }
 
-/// Can these be attributes of one array?
+/// Returns true if these arrays can be attributes of one TileDB array.
 fn one_array(own: &[(String, Arc<DenseSink>)]) -> bool {
     let shape = |sink: &DenseSink| {
         let spec = &sink.spec;
@@ -292,7 +292,7 @@ fn one_array(own: &[(String, Arc<DenseSink>)]) -> bool {
         .all(|pair| shape(&pair[0].1) == shape(&pair[1].1) && pair[0].1.spec.labels == pair[1].1.spec.labels)
 }
 
-/// A member of a group, in a folder beside it.
+/// A new member of a group, stored in a subfolder.
 struct NewMember {
     name: String,
     uri: String,
@@ -300,7 +300,7 @@ struct NewMember {
     kind: u8,
 }
 
-/// Writes a file that adds members to a group; returns its key.
+/// Writes a file that adds members to a group. Returns its key.
 fn put_members(
     folder: &StageWriter,
     members: &[NewMember],
@@ -336,7 +336,7 @@ fn put_group(
     metadata::put(folder, attributes, at, options.key.as_ref())
 }
 
-/// Puts an array of one or more attributes together out of their finished files.
+/// Assembles an array with one or more attributes from their finished files.
 fn put_array(
     folder: &StageWriter,
     own: &[(String, Arc<DenseSink>)],
@@ -354,12 +354,12 @@ fn put_array(
     enumeration::put(folder, &mut schema, enumerations, options.key.as_ref())?;
     schema.labels = labels::put(folder, &schema, labels, at, options)?;
     let mut attributes = attributes.clone();
-    empty::note(&first.spec, &mut attributes);
+    empty::record(&first.spec, &mut attributes);
     let sinks: Vec<&DenseSink> = own.iter().map(|(_, sink)| &**sink).collect();
     put_fields(folder, schema, &sinks, &attributes, at, options)
 }
 
-/// Writes a schema, the metadata and the only fragment of a new array.
+/// Writes the schema, the metadata and the only fragment of a new array.
 pub(super) fn put_fields(
     folder: &StageWriter,
     schema: Schema,

@@ -1,4 +1,4 @@
-//! The types and filters of the core in TileDB's words.
+//! Converts the core's types and filters to TileDB's.
 
 use hyperslab_codec::webp::Pixels;
 use hyperslab_core::{ArraySpec, DType, Data, Elements, Error, Fill, Filter as ShownFilter, Result};
@@ -7,7 +7,7 @@ use crate::datatype::{CellValues, Datatype};
 use crate::pipeline::{Filter, Pipeline, WebpOptions};
 use crate::schema::Attribute;
 
-/// The type and number of values of a cell; `None` for what the format cannot hold.
+/// The datatype and the number of values of a cell. Returns `None` if the format cannot represent it.
 pub(crate) fn datatype(dtype: &DType) -> Option<(Datatype, CellValues)> {
     let one = |datatype| Some((datatype, CellValues::Fixed(1)));
     match dtype {
@@ -27,7 +27,7 @@ pub(crate) fn datatype(dtype: &DType) -> Option<(Datatype, CellValues)> {
         DType::DateTime(unit) => one(Datatype::DateTime(*unit)),
         DType::Duration(unit) => {
             let datatype = Datatype::Time(*unit);
-            // Times reach from hours down; longer units have no code.
+            // The longest time unit with a code is the hour.
             (Datatype::from_code(datatype.code()) == Some(datatype))
                 .then_some((datatype, CellValues::Fixed(1)))
         }
@@ -62,7 +62,7 @@ pub(crate) fn datatype(dtype: &DType) -> Option<(Datatype, CellValues)> {
     }
 }
 
-/// The attribute that holds an array's elements.
+/// Creates the attribute for an array's elements.
 pub(crate) fn attribute(name: &str, spec: &ArraySpec) -> Result<Attribute> {
     let (datatype, values) = datatype(&spec.dtype)
         .ok_or_else(|| Error::unsupported("tiledb", format!("writing elements of type {}", spec.dtype)))?;
@@ -90,7 +90,7 @@ fn fill_bytes(element: &Elements) -> Option<Vec<u8>> {
     }
 }
 
-/// A pipeline by the names that people know, ours and those of other formats.
+/// Builds a pipeline from common filter names, including those of other formats.
 pub(crate) fn pipeline(filters: &[ShownFilter]) -> Result<Pipeline> {
     let level = |filter: &ShownFilter, default: i32| {
         filter
@@ -136,7 +136,7 @@ pub(crate) fn pipeline(filters: &[ShownFilter]) -> Result<Pipeline> {
             "shuffle" | "byteshuffle" => Filter::Byteshuffle,
             "bitshuffle" => Filter::Bitshuffle,
             "checksum_md5" => Filter::Md5,
-            // Other formats' checksums become the one that is strong here.
+            // Checksums of other formats are replaced by TileDB's strong one.
             "checksum_sha256" | "fletcher32" | "crc32" | "crc32c" => Filter::Sha256,
             "dictionary" => Filter::Dictionary(level(filter, -1)),
             "webp" => Filter::Webp(webp(filter)?),
@@ -148,7 +148,7 @@ pub(crate) fn pipeline(filters: &[ShownFilter]) -> Result<Pipeline> {
     Ok(pipeline)
 }
 
-/// The webp filter of an image without loss. The extents of a tile are set when they are known.
+/// A lossless webp filter. The tile's extents are set later, when they are known.
 fn webp(filter: &ShownFilter) -> Result<WebpOptions> {
     let order = filter.parameters.get("input_format").and_then(serde_json::Value::as_str);
     let pixels = match order.unwrap_or("RGB") {
@@ -156,15 +156,15 @@ fn webp(filter: &ShownFilter) -> Result<WebpOptions> {
         "BGR" => Pixels::Bgr,
         "RGBA" => Pixels::Rgba,
         "BGRA" => Pixels::Bgra,
-        other => return Err(Error::invalid(format!("webp: no order of colours {other}"))),
+        other => return Err(Error::invalid(format!("webp: unknown colour order {other}"))),
     };
     if filter.parameters.get("lossless").and_then(serde_json::Value::as_bool) == Some(false) {
-        return Err(Error::unsupported("tiledb", "writing through the filter webp with a loss"));
+        return Err(Error::unsupported("tiledb", "writing through a lossy webp filter"));
     }
     Ok(WebpOptions { quality: 100.0, pixels, lossless: true, rows: 0, row_bytes: 0 })
 }
 
-/// Gives a webp filter the extents of a tile, which must be rows of whole pixels.
+/// Sets the tile's extents in a webp filter. Tiles must be rows of whole pixels.
 pub(crate) fn set_image_size(attribute: &mut Attribute, tile_shape: &[u64]) -> Result<()> {
     let datatype = attribute.datatype;
     for filter in &mut attribute.pipeline.filters {

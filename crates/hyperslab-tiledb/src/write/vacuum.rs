@@ -1,4 +1,4 @@
-//! Removal of what consolidated fragments replaced.
+//! Vacuum: removes fragments that consolidation replaced.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -10,13 +10,14 @@ use super::consolidate::{arrays, open};
 use super::{WriteOptions, key_in, locks, timed_name};
 use crate::array::OpenArray;
 
-/// Removes the fragments that consolidated ones replaced, in an array or in all arrays of a group. Returns how many.
+/// Removes the replaced fragments of an array, or of all arrays in a group. Returns their number.
 ///
-/// At each step a fragment is first hidden, then taken away: whenever this ends, readers see what they saw before.
+/// Each fragment is hidden before it is removed, so readers see the same data even if this is interrupted.
 ///
 /// # Errors
 ///
-/// [`Io`](hyperslab_core::Error::Io) if the system reports an error; whatever is wrong with the schema or the commits.
+/// [`Io`](hyperslab_core::Error::Io) if the system reports an error; otherwise any error in the schema or the
+/// commits.
 pub fn vacuum(path: &Path, options: &WriteOptions) -> Result<usize> {
     let mut removed = 0;
     for array in arrays(path, options.key.as_ref())? {
@@ -35,7 +36,7 @@ fn vacuum_array(store: &Path, key: &str, options: &WriteOptions) -> Result<usize
         if !commits.replaces(&vac.stem) {
             continue;
         }
-        // Commits inside a consolidated file stay in it: a list says that they no longer count.
+        // Commits in a consolidated file stay there. An ignore file marks them as invalid.
         let ignored: String = names
             .iter()
             .filter(|name| commits.consolidated.contains(*name) && commits.fragments.contains_key(*name))
@@ -44,7 +45,7 @@ fn vacuum_array(store: &Path, key: &str, options: &WriteOptions) -> Result<usize
         if !ignored.is_empty() {
             ignore(store, key, &timed_name(vac.start, vac.end, true)?, &ignored)?;
         }
-        // Each call is durable before the next: a commit never outlives its fragment.
+        // Each call is durable before the next, so that a commit never outlives its fragment.
         remove_inside(
             path,
             names.iter().flat_map(|name| [format!("__commits/{name}.wrt"), format!("{name}.ok")]),
@@ -61,7 +62,7 @@ fn vacuum_array(store: &Path, key: &str, options: &WriteOptions) -> Result<usize
     Ok(removed.len())
 }
 
-/// The folders that a fragment of this name has, below the array's.
+/// The folders of the fragment with this name, relative to the array.
 fn folders(array: &OpenArray, name: &str) -> Vec<String> {
     let listing = &array.listing;
     let below =
@@ -70,7 +71,7 @@ fn folders(array: &OpenArray, name: &str) -> Vec<String> {
     below.chain(root.map(|_| name.to_owned())).collect()
 }
 
-/// Adds a list of commits that no longer count.
+/// Adds an ignore file for these commits.
 pub(super) fn ignore(store: &Path, array: &str, name: &str, commits: &str) -> Result<()> {
     let change = StagedChange::open(store)?;
     let list = key_in(array, &format!("__commits/{name}.ign"));

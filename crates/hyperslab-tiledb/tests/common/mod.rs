@@ -1,5 +1,5 @@
-//! Comparing a store with what the library says it holds.
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+//! Compares a store with records of what the library reads from it.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use hyperslab_core::{
 use hyperslab_tiledb::{Key, OpenOptions, TimeWindow, open_path};
 use serde_json::Value;
 
-/// Compares the array of a case with every record beside it. Returns how many there were, and what differs.
+/// Compares the array of a case with every record beside it. Returns the number of records, and the differences.
 pub(crate) fn check_case(case: &Path) -> (usize, Vec<String>) {
     let mut problems = Vec::new();
     let mut count = 0;
@@ -93,7 +93,7 @@ fn check_node(store: &dyn Store, path: &str, expected: &Value) -> Result<(), Str
     }
 }
 
-/// Bounds by dimension, as a record has them: `{"x": [low, high]}`.
+/// The bounds by dimension from a record: `{"x": [low, high]}`.
 fn region(record: Option<&Value>) -> Vec<(String, Bounds)> {
     let bound = |value: &Value| match value {
         Value::String(text) => Bound::Bytes(text.clone().into_bytes()),
@@ -126,7 +126,7 @@ pub(crate) fn columns(table: &dyn Table, scan: &Scan) -> Result<Vec<(String, Vec
     Ok(columns)
 }
 
-/// Rows as text, in one order: the library promises none.
+/// Rows as sorted text, because the library does not define their order.
 pub(crate) fn sorted_rows(mut columns: Vec<(String, Vec<Value>)>) -> Vec<String> {
     columns.sort_by(|a, b| a.0.cmp(&b.0));
     let count = columns.first().map_or(0, |(_, values)| values.len());
@@ -137,7 +137,7 @@ pub(crate) fn sorted_rows(mut columns: Vec<(String, Vec<Value>)>) -> Vec<String>
     rows
 }
 
-/// Are they the same, and if not, where?
+/// Compares two values. The error names the first difference.
 pub(crate) fn same(found: &Value, expected: &Value) -> Result<(), String> {
     match (found, expected) {
         (Value::Array(a), Value::Array(b)) => {

@@ -1,4 +1,4 @@
-//! Sparse arrays of one dimension.
+//! One-dimensional sparse arrays.
 
 use hyperslab_tiledb::{ArrayKind, Attribute, CellValues, Datatype, Dimension, Order, Pipeline, Schema};
 

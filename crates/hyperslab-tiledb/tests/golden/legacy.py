@@ -1,10 +1,10 @@
 """Arrays of old format versions, `vN-*` here.
 
     legacy.py write LIBTILEDB OUT      writes them all with an old library
-    legacy.py expect GOLDEN            records what the pinned library reads from those that are kept
+    legacy.py expect GOLDEN            records what the pinned library reads from the committed ones
 
-Old versions of the library still come as wheels, but for interpreters that are gone; the shared library inside a wheel does
-not care, and is called directly here: tiledb 0.4.4 holds version 1.6 of it (format 3), 0.5.9 1.7 (4), 0.6.6 2.0 (5), 0.7.7 2.1 (6),
+Old versions of the library are still available as wheels, but only for obsolete interpreters. The shared library inside a wheel
+does not depend on the interpreter, so it is called directly: tiledb 0.4.4 contains its version 1.6 (format 3), 0.5.9 1.7 (4), 0.6.6 2.0 (5), 0.7.7 2.1 (6),
 0.8.11 2.2 (8), 0.9.5 2.3 (9), 0.13.3 2.7 (11).
 """
 

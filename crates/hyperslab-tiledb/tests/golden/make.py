@@ -1,8 +1,9 @@
-"""Small arrays by the real library, and beside each what the library reads from it. Run by hand; the arrays are kept.
+"""Small arrays written by the real library, with a record of what the library reads from each. Run by hand; the arrays are
+committed.
 
     python make.py
 
-`vN-*` are arrays of old versions, which no current library can write: those of `legacy.py`.
+`vN-*` are arrays of old versions, which no current library can write. They come from `legacy.py`.
 """
 
 import os
@@ -43,7 +44,7 @@ def dense(cases, name, attrs, values, domain=None, ctx=None, key=None, orders=("
 
 
 def footers(cases):
-    """Fragments whose footers and commits stand in consolidated files too."""
+    """Fragments whose footers and commits are also in consolidated files."""
     path = cases.path("dense-footers")
     attrs = [tiledb.Attr(name="a", dtype="int32")]
     tiledb.Array.create(path, tiledb.ArraySchema(domain=dims((0, 9, 4)), attrs=attrs))

@@ -1,4 +1,4 @@
-"""What the cases share: a folder per array, and beside it what the library reads from it, as JSON."""
+"""Shared by all cases: a folder per array with a JSON record of what the library reads from it."""
 
 import json
 import math
@@ -14,7 +14,7 @@ assert tiledb.__version__ == VERSION, f"tiledb {tiledb.__version__}, expected {V
 
 
 def plain(value):
-    """One value as JSON, in the form that the engine prints it."""
+    """One value as JSON, in the form that the engine prints."""
     if value is None or value is np.ma.masked:
         return None
     if hasattr(value, "item") and isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64, np.void)):
@@ -67,7 +67,7 @@ class Cases:
         return os.path.join(folder, "array")
 
     def expect(self, name, nodes, at=None, key=None, label="expected"):
-        """Records what the array of this case holds: nodes by path, each `{"values": …}` or `{"columns": …}`."""
+        """Records the content of a case's array: nodes by path, each `{"values": …}` or `{"columns": …}`."""
         record = {"nodes": nodes}
         if at is not None:
             record["at"] = list(at)

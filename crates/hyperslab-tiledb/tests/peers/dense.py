@@ -148,7 +148,7 @@ def main(root):
     write(path, data((20,), "int32"))
     cases.expect_dense(name)
 
-    # Fixed cells of several values, complex, text.
+    # Cells with several values, complex numbers, text.
     name = "cells-wide"
     path = cases.path(name)
     attrs = [
@@ -167,13 +167,13 @@ def main(root):
     })
     cases.expect_dense(name)
 
-    # Anonymous attribute, with and without names.
+    # Attributes without a name, alone and beside named ones.
     name = "anonymous"
     path = cases.path(name)
     tiledb.from_numpy(path, data((6, 5), "float64"))
     cases.expect_dense(name)
 
-    # Nullable and of variable length, several fragments.
+    # Nullable, variable-length, several fragments.
     texts = ["", "a", "äöü", "x" * 70, "tile", "日本"]
     for key, pipeline, var in [
         ("plain", None, "ascii"), ("utf8", [tiledb.ZstdFilter(1)], str), ("rle", [tiledb.RleFilter()], "ascii"),

@@ -1,4 +1,4 @@
-"""Everything beside plain data: keys, metadata, enumerations, evolution, current domains, groups, consolidation."""
+"""Everything besides plain data: keys, metadata, enumerations, evolution, current domains, groups, consolidation."""
 
 import os
 import sys
@@ -85,7 +85,7 @@ def main(root):
                 array.query(cond="w == 'green'").submit()
             with tiledb.open(path) as array:
                 got = array[:]
-                # The package shows labels; what is stored are their numbers.
+                # The package shows labels, but stores their numbers.
                 labels = {"w": ["red", "green", "blü"], "n": [10, 20, 40]}
                 rows = {name: [labels[name].index(plain(v)) for v in got[name]] for name in labels}
                 rows["x"] = nested(got["x"])
@@ -96,7 +96,7 @@ def main(root):
                 "/n": {"values": nested(np.arange(100) % 2), "attributes": {"enumeration": {"name": "numbers", "ordered": False, "values": [10, 20, 40], "type": "int32"}}},
             })
 
-    # Attributes that come and go.
+    # Attributes that are added and dropped.
     for sparse in [False, True]:
         name = f"evolution-{sparse}"
         path = cases.path(name)
@@ -126,7 +126,7 @@ def main(root):
         (cases.expect_sparse if sparse else cases.expect_dense)(name, at=(0, now + 40_000))
         (cases.expect_sparse if sparse else cases.expect_dense)(name, at=(0, now + 15_000), label="before")
 
-    # Nullable attributes of a dense array, parts never written.
+    # Nullable attributes of a dense array, partly never written.
     name = "nullable"
     path = cases.path(name)
     schema = tiledb.ArraySchema(
@@ -139,7 +139,7 @@ def main(root):
         count = (high - low) * 7
         with tiledb.open(path, "w", timestamp=at) as array:
             numbers = np.arange(count).reshape(-1, 7)
-            # The package's own way to give flags beside the values.
+            # The package's internal way to pass flags beside the values.
             array._setitem_impl(
                 (slice(low, high), slice(None)),
                 {
@@ -152,7 +152,7 @@ def main(root):
     cases.expect_dense(name)
     cases.expect_dense(name, at=(0, 10), label="at-10")
 
-    # A dense array that was consolidated, in every way.
+    # A dense array after each mode of consolidation.
     for mode in ["fragments", "commits", "fragment_meta"]:
         name = f"consolidated-{mode}"
         path = cases.path(name)
@@ -200,7 +200,7 @@ def main(root):
                 got = got["a"] if isinstance(got, dict) else got
             cases.expect(name, {"/a": {"values": nested(got)}})
 
-    # Groups: members by name, relative and absolute, nested, with metadata; one removed.
+    # Groups: members by name, relative and absolute, nested, with metadata, one removed.
     name = "group"
     path = cases.path(name)
     tiledb.Group.create(path)

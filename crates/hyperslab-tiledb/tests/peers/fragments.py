@@ -1,6 +1,6 @@
-"""Arrays of many fragments, to be consolidated; with `check`, whether the library still reads what was recorded.
+"""Arrays of many fragments, to be consolidated. With `check`, compares what the library reads with the record.
 
-    fragments.py ROOT            writes the arrays and what they hold
+    fragments.py ROOT            writes the arrays and records their content
     fragments.py ROOT check      compares
 """
 
@@ -60,7 +60,7 @@ def make(root):
 
 
 def deleted(cases, duplicates):
-    """The library put the first fragments together and applied a delete to them; more of both came later."""
+    """The library consolidates the first fragments and applies a delete to them. More of both follow."""
     name = f"sparse-deleted-{duplicates}"
     path = cases.path(name)
     axis = tiledb.Dim(name="x", domain=(0, 999), tile=50, dtype="int32")

@@ -1,4 +1,4 @@
-"""Reads every array under a folder with the real library, tries what else it does with them, and says what it found."""
+"""Reads every array under a folder with the real library, tries its other operations, and reports the results."""
 
 import json
 import os
@@ -13,7 +13,7 @@ NUMERIC = set("biuf")
 
 
 def aggregates(array):
-    """Answers that the library takes from the fragment metadata where it can."""
+    """Results that the library takes from the fragment metadata if possible."""
     found = {}
     for index in range(array.schema.nattr):
         attr = array.schema.attr(index)
@@ -52,7 +52,7 @@ def main(root):
                 found["meta"] = {key: plain(value) for key, value in group.meta.items()}
         else:
             found = read(uri, ctx)
-            # What a reader of ours would never notice: the library must be able to go on with the array.
+            # Errors that only the library would notice: it must be able to continue with the array.
             tiledb.consolidate(uri, ctx=ctx)
             tiledb.vacuum(uri, ctx=ctx)
             again = read(uri, ctx)

@@ -117,7 +117,7 @@ def main(root):
                     }
             cases.expect_sparse(name)
             cases.expect_sparse(name, at=(0, 10), label="at-10")
-            # The package's own boxes show no nulls: take the rows out of a whole read.
+            # The package's own slicing hides nulls, so take the rows from a whole read.
             with tiledb.open(path) as array:
                 got = {k: nested(v) for k, v in array[:].items()}
             keep = [i for i in range(len(got["t"])) if "abc" <= got["t"][i] <= "tile" and 0 <= got["x"][i] <= 500]
@@ -170,7 +170,7 @@ def main(root):
             for at in [(0, 10), (0, 22), (0, 25), (0, 41), (0, 45), (15, 35), (20, 45), (26, 46)]:
                 cases.expect_sparse(name, at=at, label=f"at-{at[0]}-{at[1]}")
 
-    # A comparison with null is false, so that a delete on a nullable field takes the rows in which it is null.
+    # A comparison with null is false, so a delete on a nullable field also removes rows in which it is null.
     conditions = [
         "a < 10", "a == 7", "a != 7", "a in [7, 8]", "a not in [7, 8]", "s == 'x1'", "s != 'x1'", "s in ['x1']",
         "s not in ['x1']", "s == ''", "a < 10 and s == 'x1'", "a < 10 or s == 'x1'", "f < 5.0", "f != 5.0",

@@ -1,5 +1,5 @@
-//! What we write, the real library reads, aggregates, consolidates and vacuums.
-#![expect(clippy::panic, reason = "a test stops at what it did not expect")]
+//! The real library reads, aggregates, consolidates and vacuums what this crate writes.
+#![expect(clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::Path;
 use std::process::Command;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 const KEY: [u8; 32] = *b"0123456789abcdef0123456789ABCDEF";
 
-/// Elements of a type, made of a running number.
+/// Elements of a type, generated from a counter.
 fn elements(dtype: &DType, count: usize, seed: u64) -> Elements {
     let number = |index: usize| (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed) >> 52;
     match dtype {
@@ -47,7 +47,7 @@ fn elements(dtype: &DType, count: usize, seed: u64) -> Elements {
     }
 }
 
-/// Writes a whole array through the sink, chunks in an awkward order.
+/// Writes a whole array through the sink, in an unusual chunk order.
 fn write_array(sink: &mut dyn Sink, path: &str, spec: &ArraySpec, values: &Values) {
     let array = sink.array(path, spec).unwrap();
     let grid = spec.grid.clone();
@@ -55,7 +55,7 @@ fn write_array(sink: &mut dyn Sink, path: &str, spec: &ArraySpec, values: &Value
     let memory = MemoryArray { values: values.clone() };
     for step in 0..count {
         let chunk: ChunkCoord = grid.coord((step * 7 + 3) % count);
-        // Each chunk once: 7 and the number of chunks have no common factor in these tests.
+        // This visits each chunk once, because 7 and the number of chunks are coprime in these tests.
         let region = grid.region(&chunk);
         let elements = memory.region(&region.start, &region.shape);
         let encoded = array.encode(&chunk, &elements).unwrap();
@@ -88,7 +88,7 @@ fn read_back(path: &Path, node: &str, options: OpenOptions) -> Value {
     let store = open_path(path, options).unwrap();
     let Node::Array(array) = store.node(node).unwrap() else { panic!("{node} is no array") };
     let shape = array.schema().shape().to_vec();
-    // A box, backwards and with steps, agrees with the whole.
+    // A box with a negative step must agree with the whole array.
     let whole = read_serial(&*array, Positions::whole(&shape)).unwrap();
     if shape.len() == 2 {
         let selection: Selection = "[::-2, 1::3]".parse().unwrap();
@@ -397,7 +397,7 @@ fn a_dropped_sink_leaves_nothing() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// Labels of dimensions, which we do not read, are still there after the array became longer and was consolidated.
+/// Dimension labels survive appending and consolidation.
 #[test]
 fn labels_of_dimensions_are_kept() {
     let folder = tempfile::tempdir().unwrap();

@@ -13,7 +13,7 @@ use crate::pipeline::{Cells, plausible};
 use crate::rectilinear::Rectilinear;
 
 impl ZarrArray {
-    /// An assembled chunk: one layer for each stored chunk that it touches.
+    /// An assembled chunk, with one layer for each stored chunk that it touches.
     pub(super) fn layers(&self, grid: &Rectilinear, chunk: &[u64]) -> Result<Option<ChunkRef>> {
         let own = self.schema.grid.region(chunk);
         let mut layers = SmallVec::new();
@@ -36,8 +36,8 @@ impl ZarrArray {
         Ok((!layers.is_empty()).then_some(ChunkRef { layers }))
     }
 
-    /// Decodes the layers of a chunk into place. The rest holds the fill value.
-    pub(super) fn put_together(
+    /// Decodes the layers of a chunk into place. All other cells get the fill value.
+    pub(super) fn assemble(
         &self,
         grid: &Rectilinear,
         chunk: &[u64],
@@ -56,7 +56,7 @@ impl ZarrArray {
             let Some(shared) = &layer.region else { return Err(place.corrupt("a layer without a region")) };
             let first: Extents =
                 shared.start.iter().zip(&own.start).map(|(start, own)| start + own).collect();
-            // The stored chunk that holds the first shared cell.
+            // The stored chunk that contains the first shared cell.
             let one = Region { shape: first.iter().map(|_| 1).collect(), start: first };
             let coord = grid.chunks_of(&one).pop().unwrap_or_default();
             let region = grid.region(&coord);
@@ -82,7 +82,7 @@ impl ZarrArray {
         Ok(())
     }
 
-    /// Visits the chunks that begin with this stored chunk, so that each is visited once.
+    /// Visits the chunks that start in this stored chunk, so that each chunk is visited once.
     pub(super) fn visit_layers(
         &self,
         grid: &Rectilinear,

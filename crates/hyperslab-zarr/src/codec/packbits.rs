@@ -48,16 +48,16 @@ impl PackBits {
         if self.encoded_len(out.len()) != Some(src.len()) || !out.len().is_multiple_of(self.size) {
             return Err(wrong_size(CODEC, self.encoded_len(out.len()).unwrap_or(usize::MAX), src.len()));
         }
-        let (told, packed) = match self.padding {
+        let (reported, packed) = match self.padding {
             Padding::Untold => (None, src),
             Padding::First => (src.first(), &src[1..]),
             Padding::Last => (src.last(), &src[..src.len() - 1]),
         };
         let padding = packed.len() * 8 - out.len() / self.size * self.bits as usize;
-        if let Some(told) = told
-            && usize::from(*told) != padding
+        if let Some(reported) = reported
+            && usize::from(*reported) != padding
         {
-            return Err(corrupt(CODEC, format!("{told} padding bits, expected {padding}")));
+            return Err(corrupt(CODEC, format!("{reported} padding bits, expected {padding}")));
         }
         let mut at = 0;
         for number in out.chunks_exact_mut(self.size) {
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_are_packed_and_come_back() {
+    fn bits_round_trip() {
         let four = PackBits {
             size: 1,
             first: 0,
@@ -133,12 +133,14 @@ mod tests {
         let mut back = [0; 5];
         four.decode(&packed, &mut back).unwrap();
         assert_eq!(back, numbers);
-        let told = PackBits { padding: Padding::Last, ..four };
+        let reported = PackBits { padding: Padding::Last, ..four };
         packed.push(4);
-        told.decode(&packed, &mut back).unwrap();
+        reported.decode(&packed, &mut back).unwrap();
         packed[3] = 5;
-        assert!(told.decode(&packed, &mut back).is_err() && told.decode(&packed, &mut back[1..]).is_err());
-        let middle = PackBits { size: 2, first: 3, bits: 5, signed: false, ..told };
+        assert!(
+            reported.decode(&packed, &mut back).is_err() && reported.decode(&packed, &mut back[1..]).is_err()
+        );
+        let middle = PackBits { size: 2, first: 3, bits: 5, signed: false, ..reported };
         let (mut packed, mut back) = (Vec::new(), [0; 4]);
         middle.encode(&[0xff, 0xff, 0x08, 0], &mut packed);
         middle.decode(&packed, &mut back).unwrap();
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn booleans_are_those_of_numcodecs() {
+    fn booleans_match_numcodecs() {
         let mut packed = Vec::new();
         PackBits::BOOLEANS.encode(&[1, 0, 1, 0, 0, 0, 0, 1, 1], &mut packed);
         assert_eq!(packed, [7, 0b1010_0001, 0b1000_0000]);

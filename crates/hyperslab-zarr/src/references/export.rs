@@ -1,7 +1,7 @@
-//! Arrays of any format as references: a Zarr v2 document, and where its chunks are.
+//! Exports arrays of any format as references: a Zarr v2 document, and the locations of the chunks.
 //!
-//! A chunk is referred to where numcodecs can decode its stored bytes as they are. Others (a filter that was skipped, a chunk
-//! that is clipped at the edge, texts) are copied into the document.
+//! A chunk is referenced if numcodecs can decode its stored bytes directly. Other chunks (a skipped filter, clipped
+//! at the edge, text) are copied into the document.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -21,16 +21,16 @@ use crate::dtype;
 use crate::fill;
 use crate::vlen;
 
-/// How references are made.
+/// Options for creating references.
 #[derive(Debug, Clone)]
 pub struct ExportOptions {
-    /// Where readers find the file.
+    /// The address of the file for readers.
     pub url: String,
-    /// The most bytes of one array that are copied into the document.
+    /// The maximum number of bytes per array to copy into the document.
     pub inline_limit: u64,
 }
 
-/// The references of a group.
+/// The references that describe a group.
 #[must_use]
 pub fn group_references(prefix: &str, attributes: &Attributes) -> Vec<(String, Reference)> {
     let mut found = vec![document(prefix, ".zgroup", &json!({"zarr_format": 2}))];
@@ -41,7 +41,7 @@ pub fn group_references(prefix: &str, attributes: &Attributes) -> Vec<(String, R
     found
 }
 
-/// References as kerchunk's JSON, version 1: texts as they are, other bytes in base64.
+/// References as kerchunk JSON, version 1. Text is stored as is, other bytes in base64.
 #[must_use]
 pub fn to_json(references: &BTreeMap<String, Reference>) -> Value {
     let one = |(key, reference): (&String, &Reference)| {
@@ -64,11 +64,12 @@ fn document(prefix: &str, name: &str, value: &Value) -> (String, Reference) {
     (format!("{prefix}{name}"), Reference::Inline(text.into()))
 }
 
-/// The references of an array with these attributes, whose keys begin with `prefix`.
+/// The references of an array with these attributes. Their keys start with `prefix`.
 ///
 /// # Errors
 ///
-/// [`Unsupported`](Error::Unsupported) if more than the limit would have to be copied, or for elements that Zarr v2 lacks.
+/// [`Unsupported`](Error::Unsupported) if more bytes than the limit would have to be copied, or for element types
+/// that Zarr v2 lacks.
 pub fn array_references(
     array: &dyn Array,
     attributes: &Attributes,
@@ -86,19 +87,19 @@ pub fn array_references(
     export.references(attributes, prefix)
 }
 
-/// An array on its way out.
+/// An array that is being exported.
 #[derive(Debug)]
 struct Export<'a> {
     array: &'a dyn Array,
     options: &'a ExportOptions,
     chunks: Vec<(ChunkCoord, ChunkRef)>,
     chunk_shape: Extents,
-    /// The elements are stored with the high byte first.
+    /// Whether the elements are stored in big-endian order.
     big: bool,
     steps: Vec<Step>,
-    /// Why nothing can be referred to, where that is so.
+    /// The reason why no chunk can be referenced, if so.
     reason: Option<String>,
-    /// All of the array as one chunk that is stored in one piece.
+    /// The whole array as a single chunk, if it is stored contiguously.
     whole: Option<(BlobKey, u64, u64)>,
 }
 
@@ -133,7 +134,7 @@ impl<'a> Export<'a> {
         Ok(export)
     }
 
-    /// What numcodecs must undo, from the first chunk that is stored whole.
+    /// Determines the codecs from the first chunk that is stored whole.
     fn find_form(&mut self) -> Result<()> {
         let mut found = None;
         for (coord, reference) in &self.chunks {
@@ -157,7 +158,7 @@ impl<'a> Export<'a> {
         Ok(())
     }
 
-    /// Byte order and codecs of a chunk's stored bytes; `None` when no codec reads them.
+    /// The byte order and the codecs of a chunk's stored bytes; `None` if no codec can decode them.
     fn form(&self, coord: &ChunkCoord, reference: &ChunkRef) -> Result<Option<(bool, Vec<Step>)>> {
         let schema = self.array.schema();
         let one = reference.layers.len() == 1 && reference.spans().count() == 1;
@@ -177,7 +178,7 @@ impl<'a> Export<'a> {
         Ok(steps.map(|steps| (big, steps)))
     }
 
-    /// Is the stored type that of the elements, but for the order of its bytes?
+    /// Returns true if the stored type equals the element type except for a big-endian byte order.
     fn is_stored_big(&self) -> bool {
         let schema = self.array.schema();
         let (Some(stored), Some(size)) = (schema.stored.dtype.as_ref(), schema.dtype.size()) else {
@@ -202,7 +203,7 @@ impl<'a> Export<'a> {
             }
     }
 
-    /// Are the stored bytes the elements with their bytes the other way round?
+    /// Returns true if the stored bytes are the elements with swapped bytes.
     fn is_big_endian(&self, coord: &ChunkCoord, reference: &ChunkRef) -> Result<bool> {
         let schema = self.array.schema();
         let (Some(unit), Some(bytes)) = (schema.dtype.swap_unit(), schema.decoded_bytes(coord)) else {
@@ -220,7 +221,8 @@ impl<'a> Export<'a> {
         Ok(decoded == swapped)
     }
 
-    /// An array whose slabs follow each other in one blob is one chunk, so that none is clipped.
+    /// If the slabs of an array are adjacent in one blob, treats the array as a single chunk, so that no chunk is
+    /// clipped.
     fn find_whole(&mut self) {
         let schema = self.array.schema();
         let (shape, chunk) = (schema.shape(), schema.grid.chunk_shape());
@@ -278,13 +280,13 @@ impl<'a> Export<'a> {
         }
         let mut copied = 0_u64;
         for (coord, reference) in &self.chunks {
-            let reference = match self.referred(coord, reference)? {
+            let reference = match self.referenced(coord, reference)? {
                 Some(reference) => reference,
                 None => {
                     let bytes = self.inline(coord)?;
                     copied = copied.saturating_add(bytes.len() as u64);
                     if copied > self.options.inline_limit {
-                        let why = self.reason.as_deref().unwrap_or("chunks that cannot be referred to");
+                        let why = self.reason.as_deref().unwrap_or("chunks that cannot be referenced");
                         let what = format!(
                             "references: {why}, and more than {} bytes would be copied",
                             self.options.inline_limit
@@ -299,7 +301,8 @@ impl<'a> Export<'a> {
         Ok(found)
     }
 
-    /// Readers take the fill value of v2 for the marker of missing values, so it is that, or null where every chunk is there.
+    /// Readers interpret the fill value of v2 as the missing-value marker. So write the marker, or null if every
+    /// chunk exists.
     fn zarray(&self, marker: Option<Elements>) -> Value {
         let schema = self.array.schema();
         let all = schema.grid.chunks() == Some(self.chunks.len() as u64);
@@ -331,8 +334,8 @@ impl<'a> Export<'a> {
         Reference::Target { url, range }
     }
 
-    /// A reference to the stored bytes, where they decode as the document says.
-    fn referred(&self, coord: &ChunkCoord, reference: &ChunkRef) -> Result<Option<Reference>> {
+    /// A reference to the stored bytes, if they match the document's codecs.
+    fn referenced(&self, coord: &ChunkCoord, reference: &ChunkRef) -> Result<Option<Reference>> {
         if self.reason.is_some() {
             return Ok(None);
         }
@@ -344,7 +347,7 @@ impl<'a> Export<'a> {
         Ok(Some(self.target(&span.blob, range)))
     }
 
-    /// What the codecs turn into this chunk, padded where the array ends.
+    /// The chunk encoded by the document's codecs, padded at the end of the array.
     fn inline(&self, coord: &ChunkCoord) -> Result<Bytes> {
         let schema = self.array.schema();
         let region = schema.grid.region(coord);
@@ -383,7 +386,7 @@ impl<'a> Export<'a> {
     }
 }
 
-/// For each cell of a whole chunk the place of its element in the clipped one; `None` outside the array.
+/// For each cell of a whole chunk, the index of its element in the clipped one; `None` outside the array.
 fn padded_places(chunk: &[u64], region: &Region) -> Vec<Option<usize>> {
     let cells = product(chunk).unwrap_or(0);
     let place = |mut number: u64| {
@@ -400,7 +403,7 @@ fn padded_places(chunk: &[u64], region: &Region) -> Vec<Option<usize>> {
     (0..cells).map(place).collect()
 }
 
-/// The codec of numcodecs that undoes a step.
+/// The numcodecs codec that undoes a step.
 fn numcodecs_step(step: StoredStep, item: usize) -> Option<Step> {
     Some(match step {
         StoredStep::Shuffle(size) => Step::Shuffle { size },

@@ -1,9 +1,10 @@
-//! Stores that are added to: longer arrays, new nodes, attributes.
+//! Extends existing stores: longer arrays, new nodes, attributes.
 //!
-//! Everything is written beside the store. At commit, objects and new nodes move into their places, which nobody looks at
-//! yet: no document speaks of them. Chunks that the old edge cut are replaced by ones that hold the same cells and more. Then
-//! the documents are replaced, each by a rename; the gathered ones of the root come last. Killed at any instant, every array is
-//! as it was, or as it becomes. Objects are durable before a document speaks of them, so the same holds for a power cut.
+//! Everything is first written beside the store. At commit, objects and new nodes move into place, where they are
+//! invisible because no document refers to them. Chunks that were clipped by the old edge are replaced by chunks with
+//! the same cells and more. Then each document is replaced by a rename, the consolidated ones of the root last. If
+//! the process is killed at any point, each array is in its old or its new state. Objects are synced before the
+//! documents, so the same holds after a power cut.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,21 +23,22 @@ use crate::array::ZarrArray;
 use crate::attributes;
 use crate::store::{Document, ZarrStore, join, open_path};
 
-/// An existing store that gets more. Nothing changes before [`commit`](Sink::commit).
+/// An existing store that is being extended. Nothing changes before [`commit`](Sink::commit).
 #[derive(Debug)]
 pub struct ZarrAppend {
     old: ZarrStore,
-    /// What is new is built here, by the keys that it will have.
+    /// The sink that builds the new objects and nodes, under their final keys.
     new: ZarrSink,
-    /// Documents of nodes that are there, with what changes in them, by key.
+    /// Changed documents of existing nodes, by key.
     changed: BTreeMap<String, Value>,
-    /// The same documents as they were read; `None` for one that was not there.
+    /// The same documents as originally read; `None` for one that did not exist.
     read: BTreeMap<String, Option<Value>>,
-    /// Dropped last: held until everything is published. A store elsewhere is kept to one writer by the caller.
+    /// Dropped last, so that it is held until everything is published. For remote storage, the caller ensures that
+    /// there is one writer.
     _lock: Option<StoreLock>,
 }
 
-/// An array as it was before it became larger.
+/// The old state of an array that grows.
 #[derive(Debug)]
 pub(crate) struct Before {
     array: ZarrArray,
@@ -50,13 +52,13 @@ impl Before {
         self.array.schema().shape()
     }
 
-    /// Is this a chunk of the old array that the old edge did not cut?
-    pub(crate) fn stays(&self, chunk: &[u64]) -> bool {
+    /// Returns true if this chunk belongs to the old array and was not clipped by its edge.
+    pub(crate) fn is_unchanged(&self, chunk: &[u64]) -> bool {
         let old = &self.array.schema().grid;
         old.contains(chunk) && old.region(chunk) == self.grid.region(chunk)
     }
 
-    /// The bytes of a chunk as they are stored.
+    /// The stored bytes of a chunk.
     pub(crate) fn stored(&self, chunk: &ChunkCoord) -> Result<Option<Bytes>> {
         let located = self.array.locate(std::slice::from_ref(chunk))?;
         let Some(Some(reference)) = located.first() else { return Ok(None) };
@@ -64,38 +66,40 @@ impl Before {
         self.array.blob(&span.blob)?.read_at(span.offset, span.length).map(Some)
     }
 
-    /// Does an object stand where this chunk goes? Also outside the old array, when someone was killed before.
+    /// Returns true if an object with this chunk's name exists. A killed writer may also have left one outside the
+    /// old array.
     pub(crate) fn holds(&self, chunk: &[u64]) -> bool {
-        // One that cannot be told is written over.
+        // If this is unknown, overwrite it.
         self.storage.stat(&self.array.object_key(chunk)).map_or(true, |found| found.is_some())
     }
 }
 
-/// Is a folder a group, so that what is in it is part of the same store?
+/// Returns true if a folder is a group, which makes its content part of the same store.
 fn is_group(folder: &Path) -> bool {
     ["zarr.json", ".zgroup"].iter().any(|name| folder.join(name).is_file())
 }
 
 impl ZarrAppend {
-    /// Opens the store at `target`; new arrays have shards as the options say.
+    /// Opens the store at `target`. The options determine the shards of new arrays.
     ///
     /// # Errors
     ///
-    /// As [`open_path`]; [`Io`](Error::Io) when its folder cannot be written.
+    /// Like [`open_path`]; [`Io`](Error::Io) if its folder cannot be written.
     pub fn open(target: impl AsRef<Path>, shard_shape: Option<Vec<u64>>) -> Result<Self> {
         let target = target.as_ref();
-        // Before anything is read: what is read then stays as it is.
+        // Lock before reading, so that the read documents stay current.
         let lock = StoreLock::exclusive(target, is_group)?;
         let old = open_path(target)?;
         let name = target.display().to_string().into();
         Self::over(old, StagedChange::open(target)?, name, shard_shape, Some(lock))
     }
 
-    /// As [`open`](Self::open), of a store that is not on this machine. Nobody else may change it meanwhile.
+    /// Like [`open`](Self::open), for a store that is not on this machine. Nothing else may change the store
+    /// meanwhile.
     ///
     /// # Errors
     ///
-    /// As [`open`](crate::open).
+    /// Like [`open`](crate::open).
     pub fn elsewhere(
         storage: Arc<dyn Storage>,
         change: StagedChange,
@@ -126,18 +130,18 @@ impl ZarrAppend {
         Error::not_found(Arc::clone(&self.new.name), path)
     }
 
-    /// The document with this key, as it is now, to be changed.
+    /// The current document with this key, for modification.
     fn document(&mut self, key: String) -> Result<&mut Map<String, Value>> {
         if !self.changed.contains_key(&key) {
             let read = self.old.json("", &key)?;
             self.read.insert(key.clone(), read.clone());
             self.changed.insert(key.clone(), read.unwrap_or_else(|| Value::Object(Map::new())));
         }
-        let corrupt = Error::invalid(format!("{}/{key} is no object", self.new.name));
+        let corrupt = Error::invalid(format!("{}/{key} is not an object", self.new.name));
         self.changed.get_mut(&key).and_then(Value::as_object_mut).ok_or(corrupt)
     }
 
-    /// Gives a node of the store attributes.
+    /// Sets attributes of an existing node.
     fn set(&mut self, key: &str, attributes: &Attributes) -> Result<()> {
         let Some(document) = self.old.own_document(key)? else {
             return Err(self.missing(&format!("/{key}")));
@@ -152,7 +156,7 @@ impl ZarrAppend {
                 let document = self.document(join(key, "zarr.json"))?;
                 let own = document.entry("attributes").or_insert_with(|| Value::Object(Map::new()));
                 own.as_object_mut()
-                    .ok_or_else(|| Error::invalid(format!("/{key}: attributes are no object")))?
+                    .ok_or_else(|| Error::invalid(format!("/{key}: attributes are not an object")))?
             }
             _ => self.document(join(key, ".zattrs"))?,
         };
@@ -160,7 +164,7 @@ impl ZarrAppend {
         Ok(())
     }
 
-    /// Deletes attributes of a node of the store.
+    /// Deletes attributes of an existing node.
     fn unset(&mut self, key: &str, names: &[&str]) -> Result<()> {
         let Some(document) = self.old.own_document(key)? else {
             return Err(self.missing(&format!("/{key}")));
@@ -174,7 +178,7 @@ impl ZarrAppend {
         };
         let held = |name: &&&str| own.as_ref().is_some_and(|own| own.contains_key(**name));
         if let Some(name) = names.iter().find(|name| !held(name)) {
-            // It is made from another part of the document, such as the fill value.
+            // The attribute is derived from another part of the document, such as the fill value.
             return Err(Error::unsupported(format!("/{key}"), format!("deleting {name:?} in place")));
         }
         if let Some(own) = own {
@@ -183,19 +187,19 @@ impl ZarrAppend {
         Ok(())
     }
 
-    /// Is an array of the store on the way to a new node?
+    /// Fails if an ancestor of a new node is an array.
     fn check_above(&self, key: &str) -> Result<()> {
         for (at, _) in key.match_indices('/').chain([(0, "")]) {
             if !key.is_empty()
                 && self.old.own_document(&key[..at])?.is_some_and(|document| document.is_array())
             {
-                return Err(Error::invalid(format!("{}: an array stands above /{key}", self.new.name)));
+                return Err(Error::invalid(format!("{}: there is an array above /{key}", self.new.name)));
             }
         }
         Ok(())
     }
 
-    /// Puts what is new and what changed into the documents that the root has gathered.
+    /// Updates the consolidated documents of the root with new and changed documents.
     fn gather(&mut self) -> Result<()> {
         let v3 = self.new.options.format == ZarrFormat::V3;
         let key = if v3 { "zarr.json" } else { ".zmetadata" };
@@ -227,8 +231,8 @@ impl ZarrAppend {
         Ok(())
     }
 
-    /// Are the documents that change still the ones that were read? Locks see to that where a file system has them, and
-    /// among writers that take them.
+    /// Fails if the documents to change differ from those that were read. Locks only protect against writers that use
+    /// them, on file systems that support them.
     fn check_unchanged(&self) -> Result<()> {
         for (key, read) in &self.read {
             if self.old.json("", key)? != *read {
@@ -264,12 +268,12 @@ impl ZarrAppend {
 }
 
 impl Sink for ZarrAppend {
-    /// A group; one that is there gets these attributes, and keeps its others.
+    /// Creates a group. An existing group gets these attributes and keeps its others.
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         let key = NODE_NAMES.key(&self.new.name, path)?;
         match self.old.own_document(&key)? {
             Some(document) if document.is_array() => {
-                Err(Error::invalid(format!("{}: {path} is there, and no group", self.new.name)))
+                Err(Error::invalid(format!("{}: {path} exists and is not a group", self.new.name)))
             }
             Some(_) if attributes.is_empty() => Ok(()),
             Some(_) => self.set(&key, attributes),
@@ -304,7 +308,7 @@ impl Sink for ZarrAppend {
         let document = self.document(join(&key, name))?;
         if document.get("shape") != Some(&old_shape) {
             return Err(Error::invalid(format!(
-                "{path} is being added to already, or was since it was opened"
+                "{path} is already being extended, or was since it was opened"
             )));
         }
         document.insert("shape".to_owned(), shape);

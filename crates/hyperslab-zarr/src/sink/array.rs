@@ -1,4 +1,4 @@
-//! One array that is being written: chunks to objects, or to shards.
+//! Writes one array: chunks to objects or shards.
 
 use std::sync::Arc;
 
@@ -18,17 +18,17 @@ pub(crate) struct ZarrArraySink {
     plan: ArrayPlan,
     objects: StageWriter,
     shards: Option<ShardWriter>,
-    /// Of an array that becomes larger: as it was.
+    /// The old state of an array that grows.
     old: Option<Arc<Before>>,
 }
 
 impl ZarrArraySink {
-    /// What is written.
+    /// The plan of the array.
     pub(crate) const fn plan(&self) -> &ArrayPlan {
         &self.plan
     }
 
-    /// An array that is written to `objects`; `old` where it becomes larger.
+    /// Creates a sink that writes to `objects`. `old` is the old state of an array that grows.
     pub(crate) fn new(plan: ArrayPlan, objects: StageWriter, old: Option<Arc<Before>>) -> Self {
         let shards = plan.shard_shape.as_ref().map(|shape| {
             let counts =
@@ -38,7 +38,7 @@ impl ZarrArraySink {
         Self { plan, objects, shards, old }
     }
 
-    /// Ends the shards that lack chunks.
+    /// Finishes incomplete shards.
     pub(crate) fn finish(&self) -> Result<()> {
         match &self.shards {
             Some(shards) => shards.finish(),
@@ -46,7 +46,7 @@ impl ZarrArraySink {
         }
     }
 
-    /// Is every element the fill value? Such chunks are not stored.
+    /// Returns true if every element is the fill value. Such chunks are not stored.
     fn is_fill(&self, bytes: &[u8]) -> bool {
         let (fill, item) = (&self.plan.fill, self.plan.spec.dtype.size().unwrap_or(0));
         if self.plan.store_all || item == 0 || fill.len() != item {
@@ -55,7 +55,7 @@ impl ZarrArraySink {
         if bytes.get(..item) != Some(fill) {
             return false;
         }
-        // All equal to the first: the bytes equal themselves, moved by one element.
+        // The elements are all equal to the first if the bytes equal themselves shifted by one element.
         bytes[item..] == bytes[..bytes.len() - item]
     }
 }
@@ -71,7 +71,7 @@ impl ArraySink for ZarrArraySink {
 
     fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<EncodedChunk> {
         self.plan.spec.check_chunk(chunk, elements)?;
-        // An object that stands there would be read instead.
+        // An existing object would be read instead.
         if let Some(bytes) = elements.as_fixed()
             && self.is_fill(bytes)
             && !self.old.as_ref().is_some_and(|old| old.holds(chunk))
@@ -96,18 +96,21 @@ impl ArraySink for ZarrArraySink {
     }
 
     fn any_order(&self) -> bool {
-        // Objects of their own; a shard holds its chunks in the order in which they came.
+        // Chunks that are separate objects have no order. A shard stores its chunks in the order of arrival.
         self.shards.is_none()
     }
 
     fn leaves_out_fill(&self) -> bool {
-        // An object that stands there would be read instead.
+        // An existing object would be read instead.
         !self.plan.store_all && self.old.is_none()
     }
 
     fn write(&self, chunk: &ChunkCoord, encoded: EncodedChunk) -> Result<()> {
-        if self.old.as_ref().is_some_and(|old| old.stays(chunk)) {
-            return Err(Error::invalid(format!("{}: chunk {chunk:?} stays as it is", self.plan.name)));
+        if self.old.as_ref().is_some_and(|old| old.is_unchanged(chunk)) {
+            return Err(Error::invalid(format!(
+                "{}: chunk {chunk:?} is outside the part that grows",
+                self.plan.name
+            )));
         }
         let part = encoded.parts.first();
         if let Some(shards) = &self.shards {

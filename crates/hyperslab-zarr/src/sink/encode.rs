@@ -9,7 +9,7 @@ use crate::pipeline::failed;
 use crate::vlen;
 
 impl ArrayPlan {
-    /// The bytes of a chunk's object, and their size before the codecs.
+    /// The bytes of a chunk's object, and their size before encoding.
     pub(crate) fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<(Bytes, u64)> {
         if elements.validity.as_ref().is_some_and(|validity| validity.missing() > 0) {
             return Err(Error::unsupported(self.name.as_str(), "missing elements in Zarr"));

@@ -12,11 +12,11 @@ use super::append::Before;
 use crate::keys::KeyEncoding;
 use crate::shard::ShardIndex;
 
-/// Chunks of at least this size go to the file at once. Smaller ones are collected up to the next limit per shard, and up to the
-/// last limit in all shards together.
-const ON_ITS_OWN: usize = 64 << 10;
-const GATHERED: usize = 1 << 20;
-const GATHERED_IN_ALL: usize = 64 << 20;
+/// Chunks of at least `LARGE_CHUNK` bytes are written at once. Smaller ones are collected up to `MAX_COLLECTED_PER_SHARD` bytes per
+/// shard, and `MAX_COLLECTED` bytes in total.
+const LARGE_CHUNK: usize = 64 << 10;
+const MAX_COLLECTED_PER_SHARD: usize = 1 << 20;
+const MAX_COLLECTED: usize = 64 << 20;
 
 /// The shards of one array.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl ShardWriter {
         Self { counts, extents, open: Mutex::default(), gathered: AtomicUsize::new(0), objects, keys, old }
     }
 
-    /// Takes a chunk; `None` for one that holds only the fill value.
+    /// Adds a chunk; `None` if it contains only the fill value.
     pub(crate) fn write(&self, chunk: &[u64], bytes: Option<&Bytes>) -> Result<()> {
         let coord: Extents = chunk.iter().zip(&self.counts).map(|(at, count)| at / count).collect();
         let number =
@@ -79,12 +79,12 @@ impl ShardWriter {
         let mut shard = held(shard);
         match shard.seen.get_mut(number as usize) {
             Some(seen) if !*seen => *seen = true,
-            _ => return Err(Error::invalid(format!("chunk {chunk:?} was written before"))),
+            _ => return Err(Error::invalid(format!("chunk {chunk:?} was already written"))),
         }
         // The position of a large chunk is chosen under the lock; it is written outside.
         let mut on_its_own = None;
         if let Some(bytes) = bytes {
-            if bytes.len() >= ON_ITS_OWN {
+            if bytes.len() >= LARGE_CHUNK {
                 self.flush(&mut shard, &key, &[])?;
                 shard.create(&self.objects, &key)?;
                 on_its_own = Some((shard.flushed, bytes));
@@ -96,7 +96,7 @@ impl ShardWriter {
             if on_its_own.is_none() {
                 shard.gathered.extend_from_slice(bytes);
                 let all = self.gathered.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len();
-                if shard.gathered.len() >= GATHERED || all >= GATHERED_IN_ALL {
+                if shard.gathered.len() >= MAX_COLLECTED_PER_SHARD || all >= MAX_COLLECTED {
                     self.flush(&mut shard, &key, &[])?;
                 }
             }
@@ -104,7 +104,7 @@ impl ShardWriter {
         shard.left -= 1;
         if shard.left == 0 {
             self.end(&mut shard, &key)?;
-            // The entry stays, so that a duplicate chunk is noticed, but it holds nothing.
+            // Keep an empty entry, so that a duplicate chunk is detected.
             shard.entries = Vec::new();
         }
         drop(shard);
@@ -139,7 +139,7 @@ impl ShardWriter {
         Ok(shard)
     }
 
-    /// Copies the chunks that stay unchanged.
+    /// Copies the chunks that do not change.
     fn keep(&self, old: &Before, coord: &[u64], shard: &mut OpenShard) -> Result<()> {
         let inner = Grid::new(&self.counts, &vec![1; self.counts.len()])?;
         for number in 0..shard.entries.len() {
@@ -149,7 +149,7 @@ impl ShardWriter {
                 .zip(coord.iter().zip(&self.counts))
                 .map(|(at, (shard, count))| shard * count + at)
                 .collect();
-            if !old.stays(&chunk) {
+            if !old.is_unchanged(&chunk) {
                 continue;
             }
             (shard.seen[number], shard.left) = (true, shard.left.saturating_sub(1));
@@ -198,7 +198,7 @@ impl OpenShard {
     }
 }
 
-/// Locks, whatever a panicking thread was doing: an error ends the whole store.
+/// Locks even if a thread panicked: an error discards the whole store anyway.
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
 //! The directory at the end of a zip archive, and the header before each member.
 //!
-//! Only the directory is read to open an archive. The header of a member, which says where its bytes start, is read with the
-//! member: an archive on another machine takes a request or two, however many members it has.
+//! Opening an archive reads only the directory. A member's header, which determines where its bytes start, is read
+//! with the member. So a remote archive needs one or two requests, whatever the number of members.
 
 use hyperslab_core::{Blob, Fields, Place, Result};
 
@@ -10,7 +10,7 @@ pub(super) const LOCAL_HEADER: u64 = 30;
 const END_RECORD: u64 = 22;
 const LONG_LOCATOR: u64 = 20;
 const LONG_END_RECORD: u64 = 56;
-/// The end record, the longest comment behind it and the records of large archives before it.
+/// The end record, the longest comment after it, and the Zip64 records before it.
 const TAIL: u64 = END_RECORD + LONG_LOCATOR + LONG_END_RECORD + 0xffff;
 
 const END_MARK: u32 = 0x0605_4b50;
@@ -19,22 +19,22 @@ const LONG_END_MARK: u32 = 0x0606_4b50;
 const ENTRY_MARK: u32 = 0x0201_4b50;
 const LOCAL_MARK: u32 = 0x0403_4b50;
 
-/// A value in a record of large archives.
+/// The value of a field that is stored in the Zip64 records.
 const ELSEWHERE: u64 = 0xffff_ffff;
 
-/// A member, as the directory has it.
+/// A directory entry.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: String,
     pub(super) method: u16,
     pub(super) is_encrypted: bool,
     pub(super) checksum: u32,
-    /// Bytes in the archive, and of the member itself.
+    /// The member's size in the archive and its original size.
     pub(super) stored: u64,
     pub(super) size: u64,
-    /// Where its header is.
+    /// The offset of its header.
     pub(super) header: u64,
-    /// Bytes of the name and of what follows it, in the directory. The header's own may differ.
+    /// The length of the name and the extra fields in the directory, which may differ from the header's.
     pub(super) extra: u64,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn read(blob: &dyn Blob) -> Result<Vec<Entry>> {
     parse_entries(&blob.read_at(offset, size)?, count, place)
 }
 
-/// Where the end record starts: the last mark whose comment fits.
+/// Finds the start of the end record: the last signature whose comment fits.
 fn find_end(tail: &[u8]) -> Option<usize> {
     let last = tail.len().checked_sub(END_RECORD as usize)?;
     (0..=last).rev().find(|at| {
@@ -74,9 +74,9 @@ fn find_end(tail: &[u8]) -> Option<usize> {
 }
 
 enum End {
-    /// The number of members, the bytes of the directory, and where it starts.
+    /// The number of members, the size of the directory, and its offset.
     Here(u64, u64, u64),
-    /// In the record of a large archive.
+    /// These values are in the Zip64 end record.
     Elsewhere,
 }
 
@@ -126,7 +126,7 @@ fn parse_entries(bytes: &[u8], count: u64, place: Place<'_>) -> Result<Vec<Entry
 
 fn parse_entry(fields: &mut Fields<'_>, place: Place<'_>) -> Result<Entry> {
     if fields.u32()? != ENTRY_MARK {
-        return Err(place.corrupt("no member where one should be"));
+        return Err(place.corrupt("no directory entry"));
     }
     fields.skip(4)?;
     let (flags, method) = (fields.u16()?, fields.u16()?);
@@ -157,7 +157,7 @@ fn parse_entry(fields: &mut Fields<'_>, place: Place<'_>) -> Result<Entry> {
     Ok(Entry { name: own, method, is_encrypted: flags & 1 != 0, checksum, stored, size, header, extra })
 }
 
-/// Where the bytes of a member start, after its header.
+/// The offset of a member's bytes, after its header.
 pub(super) fn start_of(header: &[u8], place: Place<'_>) -> Result<u64> {
     let mut fields = Fields::new(header, place);
     if fields.u32()? != LOCAL_MARK {

@@ -18,7 +18,7 @@ for written in json.loads((folder / "written.json").read_text()):
     try:
         array = zarr.open_group(written["path"], mode="r", zarr_format=written["format"])["g/a"]
     except ValueError as problem:
-        assert "matches" in str(problem), problem  # structs in structs of v2, which zarr cannot open
+        assert "matches" in str(problem), problem  # structs inside structs in v2, which zarr cannot open
         continue
     label = (written, case["store"])
     assert list(array.shape) == case["shape"], label
@@ -32,7 +32,7 @@ for written in json.loads((folder / "written.json").read_text()):
     try:
         values = array[...] if array.shape else np.asarray(array[()])
     except TypeError as problem:
-        assert "unhashable" in str(problem), (label, problem)  # zarr cannot read structs out of shards
+        assert "unhashable" in str(problem), (label, problem)  # zarr cannot read structs from shards
         continue
     counts["zarr"] += 1
     if "texts" in case:
@@ -46,7 +46,7 @@ for written in json.loads((folder / "written.json").read_text()):
         try:
             store = ts.open(spec, read=True).result()
         except ValueError as problem:
-            # Its v2 driver has no filters, and neither driver has all checksums.
+            # Its v2 driver has no filters, and neither driver supports all checksums.
             assert "filters" in str(problem) or "compressor" in str(problem) or "codec" in str(problem), (label, problem)
             continue
         assert np.ascontiguousarray(store.read().result()).tobytes() == expected, (label, "tensorstore")

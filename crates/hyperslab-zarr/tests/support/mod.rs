@@ -1,6 +1,6 @@
-//! Comparing what we read with what zarr-python read: `cases.json` beside the stores says what that was.
+//! Compares the values read by this crate with those read by zarr-python, as recorded in `cases.json`.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failure of the test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ pub(crate) fn open(folder: &Path, case: &Value) -> std::sync::Arc<dyn Array> {
     }
 }
 
-/// Reads a case's array whole and in part, and compares with what the library read.
+/// Reads a case's array whole and in part, and compares it with the recorded values.
 pub(crate) fn check(folder: &Path, case: &Value) {
     let array = open(folder, case);
     let (name, schema) = (array.name().to_owned(), array.schema());
@@ -84,7 +84,7 @@ fn check_texts(name: &str, whole: &Values, texts: &[Value], hex: bool) {
     }
 }
 
-/// A part that starts inside a chunk and steps, against the same part of the whole.
+/// Compares a part that starts inside a chunk, with a step, with the same part of the whole.
 fn check_parts(array: &dyn Array, whole: &Values) {
     let shape = array.schema().shape();
     if shape.is_empty() || shape.contains(&0) {
@@ -116,7 +116,7 @@ pub(crate) fn read(array: &dyn Array) -> Values {
         .unwrap_or_else(|error| panic!("{}: {error}", array.name()))
 }
 
-/// Writes an array anew as `/g/a` of a new store.
+/// Writes an array again as `/g/a` of a new store.
 pub(crate) fn copy(
     array: &dyn Array,
     target: &Path,

@@ -1,4 +1,4 @@
-//! One chunk of a coarser level, out of the chunks of the finer one that it covers.
+//! Computes one chunk of a coarser level from the finer chunks that it covers.
 
 use bytes::Bytes;
 use hyperslab_core::{DType, Place, Result};
@@ -9,23 +9,23 @@ use crate::fragment::{Fragment, FragmentIndex};
 use crate::level::Level;
 use crate::numbers::{put_float, to_f64};
 use crate::write::ColumnSpec;
-use crate::write::arrange::{Arranged, FragmentUse, NOBODY};
+use crate::write::arrange::{Arranged, FragmentUse, NO_OBJECT};
 
-/// A row that stands in no fragment.
-pub(super) const NOWHERE: u32 = u32::MAX;
-/// Bins of a chunk that are counted in a table.
+/// A row that is in no fragment.
+pub(super) const NO_ROW: u32 = u32::MAX;
+/// The maximum number of bins per chunk for a lookup table.
 const TABLE: u64 = 1 << 20;
 
-/// How vertices become fewer.
+/// How vertices are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Grouping {
-    /// One for each bin; no objects.
+    /// One vertex per bin; no objects.
     Bins,
-    /// One for each bin, which any number of objects may name, as paths or as sets.
+    /// One vertex per bin. Any number of objects may refer to it, as paths or as sets.
     Shared { paths: bool },
-    /// One for each bin and object.
+    /// One vertex per bin and object.
     Owned,
-    /// One for each stretch of a path in a bin.
+    /// One vertex for each section of a path inside a bin.
     Stretches,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Shape<'a> {
     /// The size of a chunk of the coarser level, and of its bins.
     pub(super) chunk: &'a [f64],
     pub(super) bin: &'a [f64],
-    /// How many bins a chunk has, per axis.
+    /// The number of bins in a chunk, per axis.
     pub(super) counts: &'a [u64],
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Shape<'a> {
 pub(super) struct Piece {
     positions: Vec<f64>,
     rows: usize,
-    /// Which rows stand in a fragment; `None`: all.
+    /// The rows that are in a fragment; `None` for all.
     named: Option<Vec<bool>>,
     index: FragmentIndex,
     uses: Vec<FineUse>,
@@ -92,17 +92,17 @@ impl Piece {
     }
 }
 
-/// What a coarser chunk holds.
+/// The content of a coarser chunk.
 pub(super) struct Aggregated {
     pub(super) arranged: Arranged,
-    /// Position and attributes of each row.
+    /// The position and the attributes of each row.
     pub(super) records: Vec<u8>,
     pub(super) record: usize,
-    /// For each piece the coarser row of each of its rows.
+    /// For each piece, the coarser row of each of its rows.
     pub(super) maps: Vec<Vec<u32>>,
 }
 
-/// Makes the coarser chunk at `coord`, with this number, out of its pieces.
+/// Computes the coarser chunk with this coordinate and number from its pieces.
 pub(super) fn aggregate(
     grouping: Grouping,
     shape: &Shape<'_>,
@@ -115,8 +115,10 @@ pub(super) fn aggregate(
     let rank = shape.bin.len();
     let leading = coord.len() - rank;
     let bins: Vec<Vec<u64>> = pieces.iter().map(|piece| bins_of(piece, shape, &coord[leading..])).collect();
-    let mut made =
-        Made { maps: pieces.iter().map(|piece| vec![NOWHERE; piece.rows]).collect(), ..Made::default() };
+    let mut made = CoarseRows {
+        maps: pieces.iter().map(|piece| vec![NO_ROW; piece.rows]).collect(),
+        ..CoarseRows::default()
+    };
     match grouping {
         Grouping::Bins | Grouping::Shared { .. } => made.by_bin(pieces, &bins, shape),
         Grouping::Owned => made.by_owner(pieces, &bins),
@@ -139,7 +141,7 @@ pub(super) fn aggregate(
     Aggregated { arranged, records, record, maps: made.maps }
 }
 
-/// The bin of each row, counted inside the coarser chunk.
+/// The bin of each row, relative to the coarser chunk.
 fn bins_of(piece: &Piece, shape: &Shape<'_>, chunk: &[i64]) -> Vec<u64> {
     let rank = shape.bin.len();
     let low: Vec<f64> = chunk.iter().zip(shape.chunk).map(|(at, size)| *at as f64 * size).collect();
@@ -154,16 +156,16 @@ fn bins_of(piece: &Piece, shape: &Shape<'_>, chunk: &[i64]) -> Vec<u64> {
     piece.positions.chunks_exact(rank).map(one).collect()
 }
 
-/// Coarser rows as they are made.
+/// The coarser rows collected so far.
 #[derive(Default)]
-struct Made {
+struct CoarseRows {
     maps: Vec<Vec<u32>>,
     count: usize,
     fragments: Vec<Fragment>,
     uses: Vec<FragmentUse>,
 }
 
-impl Made {
+impl CoarseRows {
     fn by_bin(&mut self, pieces: &[Piece], bins: &[Vec<u64>], shape: &Shape<'_>) {
         let total = shape.counts.iter().try_fold(1_u64, |all, own| all.checked_mul(*own));
         let named = || {
@@ -174,7 +176,7 @@ impl Made {
             })
         };
         if let Some(total) = total.filter(|total| *total <= TABLE) {
-            let mut table = vec![NOWHERE; total as usize];
+            let mut table = vec![NO_ROW; total as usize];
             named().for_each(|(_, _, bin)| table[bin as usize] = 0);
             for place in table.iter_mut().filter(|place| **place == 0) {
                 *place = self.count as u32;
@@ -194,11 +196,11 @@ impl Made {
         }
     }
 
-    /// Rows by object and bin; those of nobody last. A fragment for each object.
+    /// Creates rows by object and bin; rows without an object come last. Each object gets a fragment.
     fn by_owner(&mut self, pieces: &[Piece], bins: &[Vec<u64>]) {
         let mut all: Vec<(u64, u64, u32, u32)> = Vec::new();
         for (number, (piece, bins)) in pieces.iter().zip(bins).enumerate() {
-            let mut owners = vec![NOBODY; piece.rows];
+            let mut owners = vec![NO_OBJECT; piece.rows];
             for own in &piece.uses {
                 let rows = piece.index.rows(own.fragment as usize).into_iter().flatten();
                 rows.for_each(|row| owners[row as usize] = own.object);
@@ -218,7 +220,7 @@ impl Made {
         }
     }
 
-    /// Rows by stretch of a path in a bin. A fragment for each fragment of the finer level.
+    /// Creates rows by sections of a path in a bin. Each finer fragment gets a fragment.
     fn by_stretch(&mut self, pieces: &[Piece], bins: &[Vec<u64>]) {
         for (number, (piece, bins)) in pieces.iter().zip(bins).enumerate() {
             for own in &piece.uses {
@@ -239,7 +241,7 @@ impl Made {
     }
 
     fn end_fragment(&mut self, first: usize, object: u64, order: u64) {
-        if object != NOBODY {
+        if object != NO_OBJECT {
             let fragment = self.fragments.len() as u32;
             let last = self.count as u32 - 1;
             self.uses.push(FragmentUse { object, order, fragment, first: first as u32, last });
@@ -248,12 +250,12 @@ impl Made {
     }
 }
 
-/// The bins of every object, in order, neighbours once.
+/// The bins of every object in order, without consecutive repetitions.
 fn shared_uses(pieces: &[Piece], maps: &[Vec<u32>], paths: bool, number: u64) -> Vec<FragmentUse> {
     let mut uses = Vec::new();
     for (piece, map) in pieces.iter().zip(maps) {
         for own in &piece.uses {
-            let (mut last, mut index) = (NOWHERE, 0);
+            let (mut last, mut index) = (NO_ROW, 0);
             for row in piece.index.rows(own.fragment as usize).into_iter().flatten() {
                 let to = map[row as usize];
                 if to == last {
@@ -269,7 +271,7 @@ fn shared_uses(pieces: &[Piece], maps: &[Vec<u32>], paths: bool, number: u64) ->
     uses
 }
 
-/// Position and attributes of every coarser row: means of floats, the first of other things.
+/// The position and the attributes of each coarser row: means of floats, the first value of other types.
 fn means(
     pieces: &[Piece],
     maps: &[Vec<u32>],
@@ -283,7 +285,7 @@ fn means(
     let mut counts = vec![0_u32; rows];
     for (piece, map) in pieces.iter().zip(maps) {
         for (position, to) in piece.positions.chunks_exact(rank).zip(map) {
-            if *to != NOWHERE {
+            if *to != NO_ROW {
                 let sum = &mut sums[*to as usize * rank..][..rank];
                 sum.iter_mut().zip(position).for_each(|(sum, at)| *sum += at);
                 counts[*to as usize] += 1;
@@ -321,7 +323,7 @@ fn coarse_column(
         let mut seen = vec![false; rows];
         let mut out = vec![0; rows * size];
         for (cell, map) in cells {
-            for (row, to) in map.iter().enumerate().filter(|(_, to)| **to != NOWHERE) {
+            for (row, to) in map.iter().enumerate().filter(|(_, to)| **to != NO_ROW) {
                 if !std::mem::replace(&mut seen[*to as usize], true) {
                     out[*to as usize * size..][..size].copy_from_slice(&cell[row * size..(row + 1) * size]);
                 }
@@ -332,7 +334,7 @@ fn coarse_column(
     let (mut sums, mut counts) = (vec![0.0_f64; rows * width], vec![0_u32; rows]);
     for (cell, map) in cells {
         for (values, to) in to_f64(&spec.dtype, cell).chunks_exact(width).zip(map) {
-            if *to != NOWHERE {
+            if *to != NO_ROW {
                 let sum = &mut sums[*to as usize * width..][..width];
                 sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
                 counts[*to as usize] += 1;
@@ -341,7 +343,7 @@ fn coarse_column(
     }
     let mut out = Vec::with_capacity(rows * size);
     for (index, sum) in sums.iter().enumerate() {
-        // None at all is not a number.
+        // The mean of no values is NaN.
         put_float(&spec.dtype, sum / f64::from(counts[index / width]), &mut out);
     }
     out

@@ -1,4 +1,4 @@
-//! One coarser level.
+//! Generates one coarser level.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -26,28 +26,28 @@ use crate::write::segments::Segments;
 use crate::write::{ColumnSpec, CrossLevel};
 
 /// The maximum number of finer chunks per axis that a coarser chunk covers.
-const MOST_COVERED: u32 = 64;
+const MAX_COVERED: u32 = 64;
 
-/// How a level is made out of the one before.
+/// The parameters for generating a level from the previous one.
 pub(super) struct Coarsening<'a> {
-    /// The level that is made.
+    /// The number of the new level.
     pub(super) number: usize,
     pub(super) bin: &'a [f64],
     pub(super) options: &'a PyramidOptions,
 }
 
-/// Chunks of the finer level, and what covers them.
+/// The chunks of the finer level and the coarser chunks that cover them.
 struct Cover {
     chunk_shape: Vec<f64>,
     counts: Vec<u64>,
     chunks: ChunkList,
-    /// For each coarser chunk the finer ones, by number.
+    /// The numbers of the finer chunks, for each coarser chunk.
     covered: Vec<Vec<usize>>,
     fine: Vec<Coord>,
     coarse_of: Vec<u32>,
 }
 
-/// The links from the finer level to the coarser one, to be written where the finer one stands.
+/// The links from the finer level to the coarser one, to be written with the finer level.
 pub(super) struct Upward {
     pub(super) rank: usize,
     segments: Option<(Segments, ChunkList)>,
@@ -63,7 +63,7 @@ impl Upward {
 }
 
 impl Coarsening<'_> {
-    /// Writes the level; the links to it from the finer one are handed back.
+    /// Writes the level. Returns the links from the finer level to it.
     pub(super) fn run(&self, levels: &Levels, sink: &mut LevelSink<'_>) -> Result<Upward> {
         let level = levels.level(self.number - 1)?;
         let cover = self.cover(level)?;
@@ -122,7 +122,7 @@ impl Coarsening<'_> {
         self.finish(finished, uses, &specs, sink)
     }
 
-    /// Objects, links, and what the level says of itself.
+    /// Writes the objects, the links and the level's document.
     fn finish(
         &self,
         done: Finished<'_>,
@@ -176,7 +176,7 @@ impl Coarsening<'_> {
         Ok(upward)
     }
 
-    /// Links between the levels, both ways as far as the options ask.
+    /// Writes the links between the levels, in the directions that the options select.
     fn cross(&self, done: &Finished<'_>, linked: bool, sink: &mut LevelSink<'_>) -> Result<Upward> {
         let rank = sink.rank;
         if self.options.cross_level == CrossLevel::None {
@@ -196,7 +196,7 @@ impl Coarsening<'_> {
             let upward = offset(target, coord, &fine, &coarse);
             let downward = offset(coord, target, &coarse, &fine);
             for (row, place) in done.maps.of(number)?.iter().enumerate() {
-                if *place != super::aggregate::NOWHERE {
+                if *place != super::aggregate::NO_ROW {
                     up.add_cross(number as u32, upward.clone(), [row as u32, *place])?;
                     if self.options.cross_level == CrossLevel::Both {
                         down.add_cross(to, downward.clone(), [*place, row as u32])?;
@@ -213,7 +213,7 @@ impl Coarsening<'_> {
         Ok(Upward { rank, segments: Some((up, ChunkList::new(done.cover.fine.clone(), rank))) })
     }
 
-    /// The chunks of the new level: as large as before, or as many of those together as hold whole bins.
+    /// Chooses the chunks of the new level: the same size, or groups of chunks that contain whole bins.
     fn cover(&self, level: &Level) -> Result<Cover> {
         let (mut times, mut chunk_shape, mut counts) = (Vec::new(), Vec::new(), Vec::new());
         for (size, bin) in level.chunk_shape.iter().zip(self.bin) {
@@ -221,7 +221,7 @@ impl Coarsening<'_> {
                 let bins = size * f64::from(*times) / bin;
                 bins >= 0.999 && (bins.round() - bins).abs() < 1e-9 * bins.max(1.0)
             };
-            let Some(own) = (1..=MOST_COVERED).find(whole) else {
+            let Some(own) = (1..=MAX_COVERED).find(whole) else {
                 return Err(Error::invalid(format!("bins of {bin} do not fit chunks of {size}")));
             };
             times.push(i64::from(own));
@@ -248,17 +248,17 @@ impl Coarsening<'_> {
     }
 }
 
-/// What the chunks of the new level are.
+/// The finished chunks of the new level.
 struct Finished<'a> {
     level: &'a Level,
     cover: &'a Cover,
     maps: &'a RowMaps,
-    /// Rows of each chunk.
+    /// The number of rows in each chunk.
     rows: &'a [u64],
     grouping: Grouping,
 }
 
-/// From the place of the source at the target's level to the target.
+/// The offset from the source's position at the target's level to the target.
 fn offset(target: &[i64], source: &[i64], of_source: &[i64], of_target: &[i64]) -> Coord {
     let leading = target.len() - of_source.len();
     let mut offset: Coord = target.iter().zip(source).map(|(target, source)| target - source).collect();
@@ -269,7 +269,7 @@ fn offset(target: &[i64], source: &[i64], of_source: &[i64], of_target: &[i64]) 
     offset
 }
 
-/// The first rows of the fragments of each chunk, by which its links are grouped.
+/// The first rows of each chunk's fragments, which group its links.
 fn spilling_starts(
     done: &Finished<'_>,
     memory: usize,
@@ -288,7 +288,7 @@ fn spilling_starts(
     Ok(Some(starts.gathered()))
 }
 
-/// The columns of the vertex attributes, as their cells really are.
+/// The columns of the vertex attributes, with the shapes of their actual cells.
 fn columns(level: &Level) -> Result<Vec<ColumnSpec>> {
     let mut specs = Vec::new();
     for (name, cells) in level.attributes()? {
@@ -299,7 +299,7 @@ fn columns(level: &Level) -> Result<Vec<ColumnSpec>> {
             .and_then(Value::as_array)
             .is_some_and(|shape| !shape.is_empty());
         let mut width = cells.row_width().filter(|_| declared);
-        // Some writers give rows of several columns an empty row shape.
+        // Some writers declare an empty row shape for rows of several columns.
         for chunk in level.vertices.chunks()?.iter().take(4) {
             if let (Some(cell), Some(vertices)) = (cells.cell(chunk)?, level.chunk(chunk)?) {
                 let found = cell.len() as u64 / (vertices.rows * dtype.size().unwrap_or(1) as u64).max(1);
@@ -316,7 +316,7 @@ fn link_column(attribute: &LinkAttribute) -> ColumnSpec {
     ColumnSpec { name: attribute.name.clone(), dtype: attribute.dtype.clone(), width: attribute.width }
 }
 
-/// Groups and attributes of objects are the same at every level.
+/// Copies groups and attributes of objects, which are the same at every level.
 fn carry_over(level: &Level, sink: &mut LevelSink<'_>) -> Result<()> {
     let groups = crate::objects::groups(&level.zarr, &level.path)?;
     objects::write_groups(sink, &groups)?;
@@ -328,7 +328,7 @@ fn carry_over(level: &Level, sink: &mut LevelSink<'_>) -> Result<()> {
     for name in level.zarr.children(&family)? {
         let array = level.zarr.array(&format!("{family}/{name}"))?;
         let values: Values = read_serial(&array, Positions::whole(array.schema().shape()))?;
-        // Text of objects stays at the finest level only.
+        // Text attributes of objects stay at the finest level only.
         if values.elements.as_fixed().is_some() && crate::meta::dtype(&values.dtype.to_string()).is_some() {
             objects::write_attribute(sink, &name, &values)?;
         }

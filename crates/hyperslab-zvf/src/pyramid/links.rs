@@ -1,11 +1,11 @@
-//! Links of a coarser level: those of the finer one, between the bins of their ends.
+//! Links of a coarser level: the links of the finer level, between the bins of their ends.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyperslab_core::{Place, Result};
 
-use super::aggregate::NOWHERE;
+use super::aggregate::NO_ROW;
 use crate::coord::{Coord, dotted};
 use crate::level::Level;
 use crate::links::{Links, Segment};
@@ -13,17 +13,17 @@ use crate::write::buckets::Gathered;
 use crate::write::forest;
 use crate::write::segments::Segments;
 
-/// Where the rows of the finer level went.
+/// Maps rows of the finer level to rows of the coarser one.
 pub(super) struct RowMaps {
     maps: Gathered,
-    /// The number of each chunk of the finer level, and that of the coarser chunk that covers it.
+    /// The number of each finer chunk, by coordinate.
     pub(super) numbers: HashMap<Coord, usize>,
     pub(super) coarse: Vec<u32>,
     kept: Mutex<Kept>,
     memory: usize,
 }
 
-/// Maps that were read, and how many bytes they are.
+/// The maps read so far, and their size in bytes.
 type Kept = (HashMap<usize, Arc<[u32]>>, usize);
 
 impl RowMaps {
@@ -52,7 +52,7 @@ impl RowMaps {
         Ok(map)
     }
 
-    /// Where an end of a link went; `None` if its row stands in no fragment.
+    /// The coarser row for the end of a link; `None` if its row is in no fragment.
     fn end(&self, links: &Segment, source: &Coord, end: (usize, u64)) -> Result<Option<(u32, u32)>> {
         let coord = links.chunk_of(source, end.0);
         let wrong = |problem: String| {
@@ -64,7 +64,7 @@ impl RowMaps {
         };
         let map = self.of(*chunk)?;
         match map.get(end.1 as usize) {
-            Some(&NOWHERE) => Ok(None),
+            Some(&NO_ROW) => Ok(None),
             Some(row) => Ok(Some((self.coarse[*chunk], *row))),
             None => Err(wrong(format!(
                 "a link to row {} of chunk {}, which has {}",
@@ -76,7 +76,7 @@ impl RowMaps {
     }
 }
 
-/// Every stored link whose ends stay apart, with its attributes.
+/// Adds every stored link whose ends remain distinct, with its attributes.
 pub(super) fn stored(level: &Level, maps: &RowMaps, coords: &[Coord], segments: &mut Segments) -> Result<()> {
     let Some(links) = level.links()? else { return Ok(()) };
     let attributes = level.link_attributes()?;
@@ -90,7 +90,7 @@ pub(super) fn stored(level: &Level, maps: &RowMaps, coords: &[Coord], segments: 
             for (number, record) in records {
                 let ends = record.iter().map(|end| maps.end(segment, source, *end));
                 let ends: Option<Vec<(u32, u32)>> = ends.collect::<Result<_>>()?;
-                let Some(ends) = ends.filter(|ends| are_apart(ends)) else { continue };
+                let Some(ends) = ends.filter(|ends| are_distinct(ends)) else { continue };
                 row.clear();
                 for (cell, attribute) in cells.iter().zip(attributes) {
                     let size = attribute.row_size();
@@ -106,11 +106,11 @@ pub(super) fn stored(level: &Level, maps: &RowMaps, coords: &[Coord], segments: 
     Ok(())
 }
 
-fn are_apart(ends: &[(u32, u32)]) -> bool {
+fn are_distinct(ends: &[(u32, u32)]) -> bool {
     ends.iter().enumerate().all(|(k, end)| !ends[..k].contains(end))
 }
 
-/// The links of a skeleton: of all that its rows imply and its links say, those that make trees.
+/// Adds the links of a skeleton: the tree edges among all implied and stored links.
 pub(super) fn of_trees(
     level: &Level,
     maps: &RowMaps,
@@ -126,8 +126,8 @@ pub(super) fn of_trees(
     let number = |place: (u32, u32)| (starts[place.0 as usize] + u64::from(place.1)) as u32;
     let (mut edges, mut overridden) = (Vec::new(), HashSet::new());
     if let Some(links) = level.links()? {
-        said(links, maps, &mut |child, ends| {
-            // In a directed family fragments are unbranched paths, and nothing that they imply is undone.
+        visit_stored(links, maps, &mut |child, ends| {
+            // In a directed family, fragments are unbranched paths, so stored links do not override implied ones.
             if !links.directed {
                 overridden.insert(child);
             }
@@ -166,18 +166,18 @@ pub(super) fn of_trees(
     Ok(())
 }
 
-/// A row of a chunk by the chunk's number.
+/// A row of a finer chunk, given by the chunk's number.
 type FineRow = (usize, u64);
-/// Two places at the coarser level.
+/// The coarser rows of both ends.
 type Ends = ((u32, u32), (u32, u32));
 
-/// Visits the links that are stored: the child's row, and where both ends went.
-fn said(links: &Links, maps: &RowMaps, visit: &mut dyn FnMut(FineRow, Option<Ends>)) -> Result<()> {
+/// Visits the stored links: the child's row, and the coarser rows of both ends.
+fn visit_stored(links: &Links, maps: &RowMaps, visit: &mut dyn FnMut(FineRow, Option<Ends>)) -> Result<()> {
     for segment in &links.segments {
         for source in segment.cells.chunks()? {
             for (_, record) in links.records(segment, source)? {
                 let [child, parent] = record.as_slice() else { continue };
-                // A directed family, as the chunked skeleton writer makes it, points from parents to children.
+                // Directed families, as written by the chunked skeleton writer, point from parents to children.
                 let (child, parent) = if links.directed { (parent, child) } else { (child, parent) };
                 let coord = segment.chunk_of(source, child.0);
                 let row = (maps.numbers.get(&coord).copied().unwrap_or(usize::MAX), child.1);

@@ -1,4 +1,4 @@
-//! Which objects use the fragments of each chunk of the finer level.
+//! The objects that use the fragments of each finer chunk.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,12 @@ use crate::meta::corrupt;
 use crate::objects::Objects;
 use crate::write::buckets::{Buckets, Gathered, record, words};
 
-/// A fragment's place in an object.
+/// A fragment's position in an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FineUse {
     /// The object's row in the index.
     pub(super) object: u64,
-    /// The fragment's number among the object's.
+    /// The fragment's position among the object's fragments.
     pub(super) order: u64,
     pub(super) fragment: u32,
 }
@@ -23,8 +23,8 @@ pub(super) struct FineUse {
 /// All uses, by chunk.
 pub(super) struct FineUses(Gathered);
 
-/// Runs of fragments longer than this are compared with what their chunk has before they are followed.
-const LONG: u64 = 1 << 12;
+/// Longer runs of fragments are checked against their chunk before they are expanded.
+const LONG_RUN: u64 = 1 << 12;
 
 impl FineUses {
     pub(super) fn gather(
@@ -37,7 +37,7 @@ impl FineUses {
             let mut order = 0_u64;
             for block in objects.manifest(object)? {
                 let chunk = numbers.get(&block.chunk);
-                if block.fragments.len() > LONG || chunk.is_none() {
+                if block.fragments.len() > LONG_RUN || chunk.is_none() {
                     let rows = level.chunk(&block.chunk)?.map_or(0, |vertices| vertices.rows);
                     let count = if rows == 0 { 0 } else { level.fragments(&block.chunk, rows)?.len() as u64 };
                     if block.fragments.last().is_some_and(|last| last >= count) {
@@ -51,7 +51,7 @@ impl FineUses {
                     }
                 }
                 for fragment in block.fragments.iter() {
-                    // One past all is refused when the chunk is read.
+                    // A number past the last fragment is rejected when the chunk is read.
                     let fragment = fragment.min(u32::MAX.into());
                     if let Some(chunk) = chunk {
                         buckets.push(*chunk, record([object, order, fragment]).as_flattened())?;

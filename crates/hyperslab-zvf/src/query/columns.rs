@@ -1,4 +1,4 @@
-//! The picked vertices and their attributes, as values.
+//! Values and attributes of the selected vertices.
 
 use bytes::Bytes;
 use hyperslab_core::{DType, Elements, Error, Place, Result, Validity, Values};
@@ -9,16 +9,16 @@ use crate::cells::CellArray;
 use crate::coord::dotted;
 use crate::level::Level;
 
-/// An attribute that a query brings.
+/// An attribute in a query's result.
 #[derive(Debug)]
 pub(crate) enum Column<'a> {
-    /// One with cells of its own.
+    /// An attribute with its own cells.
     Cells(&'a str, &'a CellArray),
-    /// The one by which the chunks are cut: its value is the chunk's.
+    /// The attribute by which space is chunked: its value is that of the chunk.
     ByChunk(String, &'a [Value]),
 }
 
-/// The columns that a query wants; all of them when it names none.
+/// The columns that a query selects; all of them if it names none.
 pub(crate) fn wanted<'a>(level: &'a Level, names: Option<&[String]>) -> Result<Vec<Column<'a>>> {
     if names.is_some_and(<[String]>::is_empty) {
         return Ok(Vec::new());
@@ -69,12 +69,12 @@ pub(crate) fn vertices(selected: &Selected<'_>) -> Result<Values> {
     let values = Values::new(level.dtype.clone(), &shape, Elements::fixed(bytes))?;
     match &level.root.offset {
         None => Ok(values),
-        Some(offset) => moved(&values, offset),
+        Some(offset) => translated(&values, offset),
     }
 }
 
-/// Positions moved by an offset, as 64-bit floats: a large offset leaves no room in 32 bits.
-fn moved(values: &Values, offset: &[f64]) -> Result<Values> {
+/// Adds an offset to positions, as 64-bit floats, because a large offset exceeds the precision of 32-bit floats.
+fn translated(values: &Values, offset: &[f64]) -> Result<Values> {
     let rank = offset.len();
     let mut bytes = Vec::with_capacity(values.len() * 8);
     for index in 0..values.len() {
@@ -85,7 +85,7 @@ fn moved(values: &Values, offset: &[f64]) -> Result<Values> {
     Values::new(DType::Float64, &values.shape, Elements::fixed(bytes))
 }
 
-/// Stored little-endian numbers in the machine's order.
+/// Converts stored little-endian numbers to the native byte order.
 fn to_native(dtype: &DType, bytes: &mut [u8]) {
     if cfg!(target_endian = "big") {
         bytes.chunks_exact_mut(dtype.swap_unit().unwrap_or(1)).for_each(<[u8]>::reverse);
@@ -112,7 +112,7 @@ fn cell_values(selected: &Selected<'_>, cells: &CellArray) -> Result<Values> {
     for chunk in &selected.chunks {
         let cell = cells.cell(&chunk.coord)?;
         if let Some(cell) = &cell {
-            // The width follows from the bytes: some writers give rows of several columns an empty row shape.
+            // Derive the width from the bytes: some writers declare an empty row shape for rows of several columns.
             let own = (cell.len() as u64).checked_div(chunk.vertices.rows * item as u64).unwrap_or(0);
             let whole = own * chunk.vertices.rows * item as u64 == cell.len() as u64 && own > 0;
             if !whole || width.is_some_and(|width| width != own) {
@@ -141,7 +141,7 @@ fn cell_values(selected: &Selected<'_>, cells: &CellArray) -> Result<Values> {
         Validity::from_flags(there.flat_map(|there| std::iter::repeat_n(there, width as usize)))
     });
     let rows = selected.picked.len() as u64;
-    // One column declared as `[]` or found as one value per row is flat.
+    // A single column is flat if it is declared as `[]`, or has one value per row.
     let flat =
         width == 1 && cells.attributes.get("row_shape").and_then(Value::as_array).is_none_or(Vec::is_empty);
     let shape: &[u64] = if flat { &[rows] } else { &[rows, width] };
@@ -152,7 +152,7 @@ fn cell_values(selected: &Selected<'_>, cells: &CellArray) -> Result<Values> {
     }
 }
 
-/// Codes as the texts that they stand for; the fill value is missing.
+/// Converts codes to the texts of their categories. The fill value means missing.
 fn categorical(codes: &Values, categories: &[Value], cells: &CellArray) -> Result<Values> {
     let Some(texts) = categories.iter().map(Value::as_str).collect::<Option<Vec<_>>>() else {
         return Ok(codes.clone());
@@ -175,7 +175,7 @@ fn categorical(codes: &Values, categories: &[Value], cells: &CellArray) -> Resul
     Values::new(DType::String, &[rows.len() as u64], elements)
 }
 
-/// The value of each vertex's chunk along the leading axis.
+/// The value of each vertex's chunk on the leading axis.
 fn chunk_values(selected: &Selected<'_>, values: &[Value]) -> Result<Values> {
     let rows = selected.picked.iter().map(|(chunk, _)| {
         let bin = selected.chunks[*chunk as usize].coord[0];

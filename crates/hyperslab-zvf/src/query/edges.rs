@@ -1,4 +1,4 @@
-//! Links among the picked vertices: those that are stored, and those that the kind implies.
+//! Links between the selected vertices: stored ones, and those that the kind implies.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,9 +7,9 @@ use hyperslab_core::{Elements, Place, Result, Validity, Values};
 use super::select::{Path, Selected};
 use crate::coord::{Coord, dotted};
 use crate::links::{LinkAttribute, Record, Segment};
-use crate::write::columns::turn_little;
+use crate::write::columns::swap_little_endian;
 
-/// Consecutive vertices of the objects; without objects, of the fragments.
+/// Consecutive vertices of the objects or, without objects, of the fragments.
 pub(crate) fn of_paths(selected: &mut Selected<'_>, paths: &[Path]) -> Result<Vec<u32>> {
     let mut edges = Vec::new();
     for path in paths {
@@ -25,7 +25,7 @@ pub(crate) fn of_paths(selected: &mut Selected<'_>, paths: &[Path]) -> Result<Ve
     Ok(edges)
 }
 
-/// Visits each picked row of a fragment, its place, and that of the picked row before it: (chunk and row, child, parent).
+/// Visits each selected row of a fragment: (chunk and row, its place, the place of the preceding row).
 fn in_fragments(selected: &mut Selected<'_>, visit: &mut dyn FnMut((usize, u64), u32, u32)) -> Result<()> {
     for chunk in 0..selected.chunks.len() {
         let index = std::sync::Arc::clone(selected.index(chunk)?);
@@ -43,7 +43,8 @@ fn in_fragments(selected: &mut Selected<'_>, visit: &mut dyn FnMut((usize, u64),
     Ok(())
 }
 
-/// `[child, parent]` of every vertex whose parent was picked too: the row before it in its fragment, unless a link says otherwise.
+/// `[child, parent]` of each vertex whose parent is selected too. The parent is the preceding row of its fragment,
+/// unless a link overrides it.
 pub(crate) fn of_tree(selected: &mut Selected<'_>) -> Result<Vec<u32>> {
     let mut implied = Vec::new();
     in_fragments(selected, &mut |row, child, parent| implied.push((row, child, parent)))?;
@@ -74,7 +75,7 @@ pub(crate) fn of_tree(selected: &mut Selected<'_>) -> Result<Vec<u32>> {
     Ok(edges)
 }
 
-/// Links among the picked vertices: how many endpoints they have, their rows, and their attributes.
+/// Links between the selected vertices: the number of endpoints, their rows, and their attributes.
 #[derive(Debug, Default)]
 pub(crate) struct FoundLinks {
     pub(crate) width: usize,
@@ -82,12 +83,12 @@ pub(crate) struct FoundLinks {
     pub(crate) attributes: Vec<(String, Values)>,
 }
 
-/// Links whose endpoints were all picked; with their attributes, when those are wanted.
+/// Links whose endpoints are all selected, optionally with attributes.
 pub(crate) fn stored(selected: &Selected<'_>, attributes: bool) -> Result<Option<FoundLinks>> {
     let level = selected.level;
     let Some(links) = level.links()? else { return Ok(None) };
     let wanted = if attributes { level.link_attributes()? } else { &[] };
-    // The bytes of each attribute, and which links have a value.
+    // The bytes of each attribute, and the links that have a value.
     let mut columns = vec![(Vec::new(), Vec::new()); wanted.len()];
     let mut rows = Vec::new();
     for segment in &links.segments {
@@ -113,7 +114,7 @@ pub(crate) fn stored(selected: &Selected<'_>, attributes: bool) -> Result<Option
     }
     let count = (rows.len() / links.width) as u64;
     let column = |(attribute, (mut bytes, there)): (&LinkAttribute, (Vec<u8>, Vec<bool>))| {
-        turn_little(&attribute.dtype, &mut bytes);
+        swap_little_endian(&attribute.dtype, &mut bytes);
         let shape: Vec<u64> = std::iter::once(count).chain(attribute.width).collect();
         let each = attribute.width.unwrap_or(1) as usize;
         let missing = there.contains(&false).then(|| {
@@ -126,8 +127,8 @@ pub(crate) fn stored(selected: &Selected<'_>, attributes: bool) -> Result<Option
     Ok(Some(FoundLinks { width: links.width, rows, attributes }))
 }
 
-/// The cells of a segment that can hold links of the chunks that were read: those chunks themselves, and where a link's
-/// first endpoint may be elsewhere (`all`), the chunks from which they are reached.
+/// The cells of a segment that may contain links of the chunks read: the cells of those chunks and, if a link's first
+/// endpoint may be elsewhere (`all`), of the chunks that link to them.
 fn sources(selected: &Selected<'_>, segment: &Segment, all: bool) -> Result<Vec<Coord>> {
     let mut sources = Vec::new();
     let mut seen = HashMap::new();
@@ -149,11 +150,11 @@ fn sources(selected: &Selected<'_>, segment: &Segment, all: bool) -> Result<Vec<
     Ok(sources)
 }
 
-/// Where the endpoints of a record are.
+/// The endpoints of a record.
 struct Ends {
-    /// Chunk and row, for chunks that were read.
+    /// The chunk and row of each endpoint in a chunk that was read.
     rows: Vec<Option<(usize, u64)>>,
-    /// Places in the result, for rows that were picked.
+    /// The place of each selected endpoint in the result.
     places: Vec<Option<u32>>,
 }
 

@@ -1,14 +1,14 @@
-//! Where the rows of one chunk are in a result.
+//! Maps the rows of one chunk to their places in a result.
 
 use std::collections::HashMap;
 
-/// A row that was not picked.
+/// Marks a row that is not selected.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Beyond this part of a chunk's rows, a table of all of them is smaller and faster than one of those that were picked.
-const FEW: usize = 16;
+/// Above this fraction of a chunk's rows, a table of all rows is smaller and faster than a map.
+const MAP_FRACTION: usize = 16;
 
-/// Row to place: few of them in a map, many in a table of all rows.
+/// Row to place: a map for few rows, a table for many.
 #[derive(Debug)]
 pub(crate) enum Places {
     Few(HashMap<u32, u32>),
@@ -22,7 +22,7 @@ impl Default for Places {
 }
 
 impl Places {
-    /// The place of a row; `None` if it was not picked.
+    /// The place of a row; `None` if it is not selected.
     pub(crate) fn get(&self, row: usize) -> Option<u32> {
         let place = match self {
             Self::Few(few) => few.get(&u32::try_from(row).ok()?),
@@ -31,17 +31,17 @@ impl Places {
         place.copied().filter(|place| *place != NONE)
     }
 
-    /// Puts one of `rows` rows, fewer than 2^32, at a place.
+    /// Sets the place of a row. The chunk has `rows` rows, fewer than 2^32.
     pub(crate) fn set(&mut self, row: usize, place: u32, rows: usize) {
         match self {
-            Self::Few(few) if few.len() < rows / FEW => {
+            Self::Few(few) if few.len() < rows / MAP_FRACTION => {
                 few.insert(row as u32, place);
             }
             _ => self.dense(rows)[row] = place,
         }
     }
 
-    /// The table of all of `rows` rows.
+    /// The table for all `rows` rows.
     pub(crate) fn dense(&mut self, rows: usize) -> &mut [u32] {
         if let Self::Few(few) = self {
             let mut all = vec![NONE; rows];
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_and_many_are_found_again() {
+    fn few_and_many_rows_are_found() {
         for rows in [1, 5, 100, 1000] {
             let mut places = Places::default();
             for place in 0..rows {

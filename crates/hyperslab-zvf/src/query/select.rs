@@ -1,4 +1,4 @@
-//! Picking vertices: chunk by chunk, or object by object.
+//! Selects vertices, chunk by chunk or object by object.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use crate::meta::Linking;
 use crate::numbers::with_number_type;
 use crate::query::places::{NONE, Places};
 
-/// This many chunks are read on all cores: fewer are there before another core has woken up.
-const WORTH_SHARING: usize = 8;
-/// The same where nothing has to be decoded.
-const WORTH_SHARING_RAW: usize = 32;
+/// The minimum number of chunks to read in parallel. Fewer are done before another core has woken up.
+const MIN_PARALLEL_CHUNKS: usize = 8;
+/// The same for chunks that need no decoding.
+const MIN_PARALLEL_RAW_CHUNKS: usize = 32;
 
 /// A closed box.
 #[derive(Debug)]
 pub(crate) struct BoxTest {
     low: Vec<f64>,
     high: Vec<f64>,
-    /// The chunks that can hold such positions, per axis, both ends included.
+    /// The range of chunks that may contain such positions, per axis, both ends included.
     chunks: Vec<(i64, i64)>,
 }
 
 impl BoxTest {
-    /// The box in stored coordinates.
+    /// Converts the box to stored coordinates.
     pub(crate) fn new(level: &Level, region: &[Vec<f64>; 2]) -> Result<Self> {
         let rank = level.root.rank();
         if region.iter().any(|corner| corner.len() != rank) {
@@ -37,7 +37,7 @@ impl BoxTest {
         }
         let [low, high] = region.clone();
         let offset = level.root.offset.clone().unwrap_or_else(|| vec![0.0; rank]);
-        // Chunks are found from stored positions; the offset's rounding is covered by one chunk on each side.
+        // Chunks are determined from stored positions, so allow one chunk on each side for the offset's rounding.
         let slack = i64::from(level.root.offset.is_some());
         let chunks = (0..rank).map(|axis| {
             let size = level.chunk_shape[axis];
@@ -47,16 +47,16 @@ impl BoxTest {
         Ok(Self { chunks: chunks.collect(), low, high })
     }
 
-    /// Returns true if a chunk can hold any of it. Only the axes of space count.
+    /// Returns true if a chunk may overlap the box. Considers only the spatial axes.
     fn touches(&self, chunk: &[i64]) -> bool {
         let space = &chunk[chunk.len() - self.chunks.len()..];
-        // A NaN corner makes an empty range of positions, whatever the chunks.
+        // A NaN corner makes an empty range, which no chunk overlaps.
         space.iter().zip(&self.chunks).all(|(at, (first, last))| first <= at && at <= last)
     }
 
-    /// Those of the chunks, which are in numeric order, that can hold any of it.
+    /// The chunks that may overlap the box. `chunks` must be in numeric order.
     fn touched(&self, chunks: &[Coord]) -> Vec<Coord> {
-        // Along the first axis the chunks of the box stand together.
+        // The chunks of the box are adjacent along the first axis.
         let leading = chunks.first().map_or(0, |chunk| chunk.len() - self.chunks.len());
         let chunks = match self.chunks.first() {
             Some((first, last)) if leading == 0 => {
@@ -80,29 +80,29 @@ pub(crate) struct Chunk {
     pub(crate) coord: Coord,
     pub(crate) vertices: Vertices,
     index: Option<Arc<FragmentIndex>>,
-    /// Row to its place in the result.
+    /// The place of each row in the result.
     places: Places,
-    /// Which rows are inside the box; tested for all at once.
+    /// Whether each row is inside the box, tested for all rows at once.
     inside: Option<Vec<bool>>,
 }
 
-/// Vertices picked so far, in the order of the result.
+/// The vertices selected so far, in result order.
 #[derive(Debug)]
 pub(crate) struct Selected<'a> {
     pub(crate) level: &'a Level,
     test: Option<BoxTest>,
     pub(crate) chunks: Vec<Chunk>,
     by_coord: HashMap<Coord, usize>,
-    /// Chunk and row of each vertex of the result.
+    /// The chunk and row of each vertex in the result.
     pub(crate) picked: Vec<(u32, u32)>,
 }
 
-/// An object's vertices among the picked ones, in its own order.
+/// The selected vertices of an object, in its own order.
 #[derive(Debug)]
 pub(crate) struct Path {
     pub(crate) id: i64,
     pub(crate) rows: Vec<u32>,
-    /// Is row `i` of `rows` followed by row `i + 1` in the object itself?
+    /// Whether row `i + 1` of `rows` directly follows row `i` in the object.
     pub(crate) joined: Vec<bool>,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Selected<'a> {
         Self { level, test, chunks: Vec::new(), by_coord: HashMap::new(), picked: Vec::new() }
     }
 
-    /// Picks every vertex inside the box.
+    /// Selects all vertices inside the box.
     pub(crate) fn pick_all(&mut self) -> Result<()> {
         let level = self.level;
         let touched = match &self.test {
@@ -125,7 +125,7 @@ impl<'a> Selected<'a> {
             None => level.vertices.chunks()?.to_vec(),
         };
         self.load_all(&touched, !level.claims_tiles())?;
-        // Links and objects find their vertices by row.
+        // Links and objects look up vertices by row.
         let found_by_row = level.root.linking() != Linking::None || level.objects()?.is_some();
         for coord in &touched {
             let Some(chunk) = self.load(coord)? else { continue };
@@ -142,7 +142,7 @@ impl<'a> Selected<'a> {
         Ok(())
     }
 
-    /// Picks all rows of a chunk that are inside the box.
+    /// Selects all rows of a chunk that are inside the box.
     fn pick_rows(&mut self, chunk: usize, found_by_row: bool) -> Result<()> {
         let own = &mut self.chunks[chunk];
         let rows = own.vertices.rows as u32;
@@ -166,7 +166,7 @@ impl<'a> Selected<'a> {
         Ok(())
     }
 
-    /// Picks the vertices of objects, each object's in its own order.
+    /// Selects the vertices of objects, each in its own order.
     pub(crate) fn pick_objects(&mut self, ids: &[i64]) -> Result<Vec<Path>> {
         let level = self.level;
         let Some(objects) = level.objects()? else {
@@ -204,7 +204,7 @@ impl<'a> Selected<'a> {
         Ok(paths)
     }
 
-    /// The objects to which picked vertices belong, and their parts, by id in the order of the index.
+    /// The objects to which the selected vertices belong, with their selected parts, in the order of the index.
     pub(crate) fn paths_of_picked(&mut self) -> Result<Vec<Path>> {
         let level = self.level;
         let Some(objects) = level.objects()? else { return Ok(Vec::new()) };
@@ -236,7 +236,7 @@ impl<'a> Selected<'a> {
         Ok(paths)
     }
 
-    /// Appends fragments to a path, as far as their rows are inside (and picked already, unless `pick`).
+    /// Appends fragments to a path, limited to rows inside the box (and already selected, unless `pick` is set).
     fn follow(
         &mut self,
         chunk: usize,
@@ -285,10 +285,10 @@ impl<'a> Selected<'a> {
         Ok(Some(self.add(chunk)))
     }
 
-    /// Reads these chunks, on all cores when they are several; with their fragments, when those are wanted.
+    /// Reads these chunks, in parallel if there are several; optionally with their fragments.
     fn load_all(&mut self, coords: &[Coord], fragments: bool) -> Result<()> {
         let raw = self.level.vertices.is_raw();
-        if coords.len() < if raw { WORTH_SHARING_RAW } else { WORTH_SHARING } {
+        if coords.len() < if raw { MIN_PARALLEL_RAW_CHUNKS } else { MIN_PARALLEL_CHUNKS } {
             return Ok(());
         }
         let (level, test) = (self.level, self.test.as_ref());
@@ -306,7 +306,7 @@ impl<'a> Selected<'a> {
         self.chunks.len() - 1
     }
 
-    /// The number of a chunk that was read.
+    /// The number of a chunk, if it was read.
     pub(crate) fn number(&self, coord: &Coord) -> Option<usize> {
         self.by_coord.get(coord).copied()
     }
@@ -321,7 +321,7 @@ impl<'a> Selected<'a> {
         Ok(own.index.insert(index))
     }
 
-    /// Picks a row, if it is inside the box; its place in the result.
+    /// Selects a row if it is inside the box. Returns its place in the result.
     fn pick(&mut self, chunk: usize, row: u64) -> Result<Option<u32>> {
         let own = &mut self.chunks[chunk];
         let at = row as usize;
@@ -338,7 +338,7 @@ impl<'a> Selected<'a> {
         Ok(Some(place))
     }
 
-    /// The place of a row in the result; `None` if it was not picked.
+    /// The place of a row in the result; `None` if it is not selected.
     pub(crate) fn place(&self, chunk: usize, row: u64) -> Option<u32> {
         self.chunks[chunk].places.get(usize::try_from(row).ok()?)
     }
@@ -359,7 +359,7 @@ fn read(level: &Level, test: Option<&BoxTest>, coord: &Coord, fragments: bool) -
     Ok(Some(Chunk { coord: coord.clone(), vertices, index, places: Places::default(), inside }))
 }
 
-/// Which vertices of a chunk are inside the box, in world coordinates.
+/// Tests which vertices of a chunk are inside the box, in world coordinates.
 fn inside(test: &BoxTest, level: &Level, vertices: &Vertices) -> Vec<bool> {
     let rank = level.root.rank();
     if let (DType::Float32, 3, None) = (&level.dtype, rank, &level.root.offset) {
@@ -383,7 +383,7 @@ fn inside(test: &BoxTest, level: &Level, vertices: &Vertices) -> Vec<bool> {
     inside
 }
 
-/// The usual case, in one pass. The corners are narrowed to the 32-bit floats inside them, which changes no answer.
+/// The common case, in one pass. Rounding the corners inwards to 32-bit floats does not change the result.
 fn inside_f32x3(test: &BoxTest, bytes: &[u8]) -> Vec<bool> {
     let low: [f32; 3] = std::array::from_fn(|axis| lowest_f32(test.low[axis]));
     let high: [f32; 3] = std::array::from_fn(|axis| -lowest_f32(-test.high[axis]));
@@ -400,7 +400,7 @@ fn inside_f32x3(test: &BoxTest, bytes: &[u8]) -> Vec<bool> {
     bytes.as_chunks::<12>().0.iter().map(holds).collect()
 }
 
-/// The lowest 32-bit float that is not below `bound`; NaN stays NaN.
+/// The lowest 32-bit float that is not below `bound`. NaN remains NaN.
 fn lowest_f32(bound: f64) -> f32 {
     let near = bound as f32;
     if f64::from(near) < bound { near.next_up() } else { near }
@@ -413,7 +413,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn narrowed_bounds_change_no_answer(bound: f64, at: f32) {
+        fn narrowed_bounds_do_not_change_results(bound: f64, at: f32) {
             prop_assert_eq!(f64::from(at) >= bound, at >= lowest_f32(bound));
             prop_assert_eq!(f64::from(at) <= bound, at <= -lowest_f32(-bound));
         }

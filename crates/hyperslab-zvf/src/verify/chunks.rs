@@ -1,4 +1,4 @@
-//! Vertices, fragments and attributes of each chunk.
+//! Checks the vertices, fragments and attributes of each chunk.
 
 use hyperslab_core::{Error, Result};
 use rayon::prelude::*;
@@ -11,7 +11,7 @@ use crate::level::{Level, Vertices};
 use crate::meta::{corrupt, sizes};
 use crate::numbers::to_f64;
 
-/// What one chunk is like.
+/// The findings for one chunk.
 #[derive(Default)]
 struct ChunkFindings {
     rows: u64,
@@ -19,15 +19,15 @@ struct ChunkFindings {
     warnings: Vec<String>,
 }
 
-/// Checks all chunks; how many vertices they hold.
+/// Checks all chunks. Returns the number of vertices.
 pub(super) fn check(level: &Level, chunks: &[Coord], failures: &mut Failures<'_>) -> u64 {
-    let others = others(level).unwrap_or_else(|error| {
+    let fragment_attributes = fragment_attributes(level).unwrap_or_else(|error| {
         failures.add(&error);
         Vec::new()
     });
     let bins = Bins::declared(level);
     let found: Vec<ChunkFindings> =
-        chunks.par_iter().map(|chunk| one(level, chunk, &others, bins.as_ref())).collect();
+        chunks.par_iter().map(|chunk| one(level, chunk, &fragment_attributes, bins.as_ref())).collect();
     for own in &found {
         own.errors.iter().for_each(|error| failures.add(error));
         own.warnings.iter().for_each(|warning| failures.warn(warning.as_str()));
@@ -35,8 +35,8 @@ pub(super) fn check(level: &Level, chunks: &[Coord], failures: &mut Failures<'_>
     found.iter().map(|own| own.rows).sum()
 }
 
-/// Attributes of fragments: one row for each fragment.
-fn others(level: &Level) -> Result<Vec<(String, CellArray)>> {
+/// The attributes of fragments, which have one row per fragment.
+fn fragment_attributes(level: &Level) -> Result<Vec<(String, CellArray)>> {
     let family = format!("{}/fragment_attributes", level.path);
     let mut found = Vec::new();
     for name in level.members(&family)? {
@@ -47,9 +47,14 @@ fn others(level: &Level) -> Result<Vec<(String, CellArray)>> {
     Ok(found)
 }
 
-fn one(level: &Level, chunk: &Coord, others: &[(String, CellArray)], bins: Option<&Bins>) -> ChunkFindings {
+fn one(
+    level: &Level,
+    chunk: &Coord,
+    fragment_attributes: &[(String, CellArray)],
+    bins: Option<&Bins>,
+) -> ChunkFindings {
     let mut found = ChunkFindings::default();
-    if let Err(error) = parts(level, chunk, others, bins, &mut found) {
+    if let Err(error) = parts(level, chunk, fragment_attributes, bins, &mut found) {
         found.errors.push(error);
     }
     found
@@ -58,13 +63,13 @@ fn one(level: &Level, chunk: &Coord, others: &[(String, CellArray)], bins: Optio
 fn parts(
     level: &Level,
     chunk: &Coord,
-    others: &[(String, CellArray)],
+    fragment_attributes: &[(String, CellArray)],
     bins: Option<&Bins>,
     found: &mut ChunkFindings,
 ) -> Result<()> {
     let wrong =
         |problem: String| corrupt(level.vertices.name(), &format!("chunk {}", dotted(chunk)), problem);
-    let vertices = level.chunk(chunk)?.ok_or_else(|| wrong("listed as non-empty, and empty".to_owned()))?;
+    let vertices = level.chunk(chunk)?.ok_or_else(|| wrong("listed as non-empty, but empty".to_owned()))?;
     found.rows = vertices.rows;
     positions(level, chunk, &vertices, found);
     let index = level.fragments(chunk, vertices.rows)?;
@@ -72,14 +77,15 @@ fn parts(
         found.warnings.push(format!("chunk {}: the bitmap's padding is not zero", dotted(chunk)));
     }
     if level.claims_tiles() && !index.tiles(vertices.rows) {
-        let problem = "fragments_tile is claimed, and the fragments do not tile the rows";
+        let problem = "fragments_tile is declared, but the fragments do not tile the rows";
         found.errors.push(wrong(problem.to_owned()));
     }
     if let Some(bins) = bins {
         bins.check(level, chunk, &vertices, &index, found);
     }
     let columns = level.attributes()?.iter().map(|column| (column, vertices.rows, "vertices"));
-    let columns = columns.chain(others.iter().map(|column| (column, index.len() as u64, "fragments")));
+    let columns =
+        columns.chain(fragment_attributes.iter().map(|column| (column, index.len() as u64, "fragments")));
     for ((name, cells), rows, what) in columns {
         let Some(cell) = cells.cell(chunk)? else {
             if what == "vertices" {
@@ -96,7 +102,7 @@ fn parts(
     Ok(())
 }
 
-/// Every vertex is in its chunk, or a box would miss it; and inside the bounds.
+/// Checks that every vertex is in its chunk, where a box query would look for it, and inside the bounds.
 fn positions(level: &Level, chunk: &Coord, vertices: &Vertices, found: &mut ChunkFindings) {
     let rank = level.root.rank();
     let space = &chunk[chunk.len() - rank..];
@@ -113,7 +119,7 @@ fn positions(level: &Level, chunk: &Coord, vertices: &Vertices, found: &mut Chun
         beyond += u64::from(bounds.is_some_and(|bounds| !inside(bounds)));
     }
     if outside > 0 {
-        let problem = format!("{outside} of {} vertices do not lie in it", vertices.rows);
+        let problem = format!("{outside} of {} vertices lie outside it", vertices.rows);
         found.errors.push(corrupt(level.vertices.name(), &format!("chunk {}", dotted(chunk)), problem));
     }
     if beyond > 0 {
@@ -121,14 +127,14 @@ fn positions(level: &Level, chunk: &Coord, vertices: &Vertices, found: &mut Chun
     }
 }
 
-/// The bins of a store whose fragments are bins: other readers find a bin's fragment by its number.
+/// The bins of a store whose fragments are bins. Other readers use a bin's number as its fragment number.
 struct Bins {
     size: Vec<f64>,
     counts: Vec<u64>,
 }
 
 impl Bins {
-    /// Those of the finest level of points without objects.
+    /// The bins of the finest level, for points without objects.
     fn declared(level: &Level) -> Option<Self> {
         let own = level.root.attributes.get("zarr_vectors")?;
         let size = sizes(own.get("base_bin_shape"), level.root.rank())?;
@@ -152,7 +158,7 @@ impl Bins {
         let total: u64 = self.counts.iter().product();
         if index.len() as u64 != total {
             let problem =
-                format!("{} fragments, and {total} bins: other readers lose points in boxes", index.len());
+                format!("{} fragments, but {total} bins: other readers lose points in boxes", index.len());
             found.warnings.push(format!("chunk {}: {problem}", dotted(chunk)));
             return;
         }
@@ -178,7 +184,7 @@ impl Bins {
             }
         }
         if wrong > 0 {
-            let problem = format!("{wrong} vertices stand in the fragment of another bin");
+            let problem = format!("{wrong} vertices are in the fragment of another bin");
             found.warnings.push(format!("chunk {}: {problem}", dotted(chunk)));
         }
     }

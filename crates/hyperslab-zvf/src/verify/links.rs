@@ -1,4 +1,4 @@
-//! Links within a level and to others.
+//! Checks links within a level and to other levels.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::links::{Links, Segment};
 use crate::meta::corrupt;
 use crate::store::Levels;
 
-/// Every link: its rows are there. How many there are.
+/// Checks that the rows of every link exist. Returns the number of links.
 pub(super) fn check(levels: &Levels, level: &Level, failures: &mut Failures<'_>) -> Result<u64> {
     let mut total = 0;
     if level.is_older() {
@@ -22,7 +22,7 @@ pub(super) fn check(levels: &Levels, level: &Level, failures: &mut Failures<'_>)
         let own: i64 = level.path[1..].parse().unwrap_or(0);
         let Some(target) = usize::try_from(own + delta).ok().and_then(|number| levels.level(number).ok())
         else {
-            let problem = format!("links to level {}, which is not there", own + delta);
+            let problem = format!("links to level {}, which does not exist", own + delta);
             failures.add(&corrupt(level.vertices.name(), &format!("links/{delta:+}"), problem));
             continue;
         };
@@ -31,7 +31,8 @@ pub(super) fn check(levels: &Levels, level: &Level, failures: &mut Failures<'_>)
     Ok(total)
 }
 
-/// The links of a level in the layout before 0.9, where those to other levels are stored in another form.
+/// Checks the links of a level in the layout before 0.9, except those to other levels, which are stored in another
+/// form.
 fn older(level: &Level, failures: &mut Failures<'_>) -> Result<u64> {
     if Links::deltas(level)?.iter().any(|delta| *delta != 0) {
         failures.warn("links to other levels are not checked in the layout before 0.9");
@@ -59,7 +60,7 @@ fn family(level: &Level, target: &Level, links: &Links, failures: &mut Failures<
                 }
             };
             if links.is_flat(segment) && !links.is_grouped(source)? {
-                failures.warn(format!("chunk {}: links inside it without link_fragments", dotted(source)));
+                failures.warn(format!("chunk {}: it has links without link_fragments", dotted(source)));
             }
             if links.delta == 0 {
                 check_attributes(level, links, segment, source, failures)?;
@@ -100,7 +101,7 @@ fn check_attributes(
     Ok(())
 }
 
-/// The chunk of an end: across levels, counted from the place of the source there.
+/// The chunk of an end. For links to another level, relative to the source's position at that level.
 fn target_chunk(
     links: &Links,
     segment: &Segment,
@@ -119,7 +120,7 @@ fn target_chunk(
     segment.chunk_of(&anchor, k)
 }
 
-/// Rows of the chunks of a level, read once.
+/// The number of rows in each chunk of a level, read once.
 struct Rows<'a> {
     level: &'a Level,
     known: HashMap<Coord, u64>,

@@ -1,4 +1,4 @@
-//! Manifests, ids, groups and attributes of objects.
+//! Checks manifests, ids, groups and attributes of objects.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,10 +12,11 @@ use crate::meta::corrupt;
 use crate::objects::Objects;
 use crate::older;
 
-/// Every manifest: its chunks have vertices, its fragments are there. How many objects there are.
+/// Checks that the chunks of every manifest have vertices, and that its fragments exist. Returns the number of
+/// objects.
 pub(super) fn check(level: &Level, failures: &mut Failures<'_>) -> Result<u64> {
     let Some(objects) = level.objects()? else { return Ok(0) };
-    // For each chunk, which of its fragments were named.
+    // For each chunk, the fragments named so far.
     let mut chunks: HashMap<Coord, Option<Vec<bool>>> = HashMap::new();
     let (mut present, mut shared) = (0, 0_u64);
     let claims_shared = level.metadata.get("shared_fragments").and_then(Value::as_bool).unwrap_or(false);
@@ -54,7 +55,7 @@ pub(super) fn check(level: &Level, failures: &mut Failures<'_>) -> Result<u64> {
     }
     if shared > 0 {
         failures.warn(format!(
-            "{shared} fragments are named more than once, and the level does not say shared_fragments"
+            "{shared} fragments are named more than once, but the level does not declare shared_fragments"
         ));
     }
     if let Some(declared) = objects.declared_present().filter(|declared| *declared != present) {
@@ -74,7 +75,7 @@ fn check_ids(level: &Level, objects: &Objects, failures: &mut Failures<'_>) -> R
             failures.add(&corrupt(
                 level.vertices.name(),
                 "object_index/object_ids",
-                format!("{id} comes twice"),
+                format!("{id} occurs twice"),
             ));
         }
     }
@@ -87,7 +88,7 @@ fn check_groups(level: &Level, ids: &HashSet<i64>, failures: &mut Failures<'_>) 
         Ok(groups) => {
             for (number, group) in groups.iter().enumerate() {
                 if let Some(id) = group.iter().find(|id| !ids.contains(id)) {
-                    let problem = format!("group {number} names the object {id}, which is not there");
+                    let problem = format!("group {number} names the object {id}, which does not exist");
                     failures.add(&corrupt(level.vertices.name(), "groups", problem));
                 }
             }
@@ -95,7 +96,7 @@ fn check_groups(level: &Level, ids: &HashSet<i64>, failures: &mut Failures<'_>) 
     }
 }
 
-/// One row for each object.
+/// Checks that each attribute has one row per object.
 fn check_attributes(level: &Level, objects: &Objects, failures: &mut Failures<'_>) {
     let family = format!("{}/object_attributes", level.path);
     for name in level.members(&family).unwrap_or_default() {

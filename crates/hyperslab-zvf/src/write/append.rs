@@ -1,7 +1,8 @@
-//! Stores that get more vertices, objects and links.
+//! Adds vertices, objects and links to existing stores.
 //!
-//! The content of the store is read, and the whole store is written anew beside it: with what was there, what is added, and its
-//! coarser levels generated again. The two are exchanged in one step, so a reader finds either all of the addition or nothing of it.
+//! Reads the content of the store and writes a new store beside it, with the old and the new content and with
+//! regenerated coarser levels. The stores are exchanged in one step, so a reader sees either everything that was
+//! added, or nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -17,26 +18,26 @@ use crate::objects;
 use crate::pyramid::PyramidOptions;
 use crate::store::ZvfStore;
 
-/// The attributes of arrays that the writer does not make itself, by the array's path in its level.
+/// Attributes of arrays that the writer does not set itself, by the array's path in its level.
 pub(crate) type Extras = HashMap<String, Map<String, Value>>;
 
-/// What stays as it was when a store gets more.
+/// The parts of a store that are preserved when it is extended.
 #[derive(Debug)]
 pub(super) struct Kept {
     /// The attributes of the root.
     root: Map<String, Value>,
     bounds: Option<[Vec<f64>; 2]>,
-    /// What the finest level says of itself.
+    /// The metadata of the finest level.
     level: Map<String, Value>,
     pub(super) extras: Extras,
-    /// How the coarser levels are generated again.
+    /// The options for regenerating the coarser levels.
     pub(super) pyramid: Option<PyramidOptions>,
-    /// Held until the new store stands in its place.
+    /// Held until the new store has replaced the old one.
     _lock: StoreLock,
 }
 
 impl Kept {
-    /// The attributes of the new root, for vertices within these corners.
+    /// The attributes of the new root, whose vertices lie between these corners.
     pub(super) fn root(&self, seen: &[Vec<f64>; 2]) -> Value {
         let mut root = Value::Object(self.root.clone());
         let [low, high] = match &self.bounds {
@@ -49,7 +50,7 @@ impl Kept {
             }
         };
         root["zarr_vectors"]["bounds"] = json!([low, high]);
-        // Every object has a row in the index of the new store.
+        // In the new store, every object has a row in the index.
         root["zarr_vectors"]["object_index_convention"] = json!("standard");
         let finest = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str) == Some("0");
         let lists = [("/multiscales/0/datasets", "path"), ("/ome/nodes", "name")];
@@ -61,7 +62,7 @@ impl Kept {
         root
     }
 
-    /// What the new finest level says of itself.
+    /// The metadata of the new finest level.
     pub(super) fn level(&self, new: &Value) -> Value {
         let mut level = self.level.clone();
         if let Some(new) = new.get("zarr_vectors_level").and_then(Value::as_object) {
@@ -72,17 +73,18 @@ impl Kept {
 }
 
 impl ZvfWriter {
-    /// Opens the store at `target` to add to it. Vertices have the attributes of those that are there, and the numbers of links
-    /// count the vertices that are added. Vertices of an object that exists are added to it, except for lines. Coarser levels that
-    /// were made by bins are generated again.
+    /// Opens the store at `target` for additions. New vertices must have the same attributes as the existing ones,
+    /// and links refer to new vertices by their number among the additions. Vertices with the id of an existing
+    /// object are added to it, except for lines. Coarser levels that were generated from bins are regenerated.
     ///
-    /// The geometry that is there is read into memory as a whole, and then waits like what is added: `memory` bytes of it in
-    /// memory, the rest in a file. Nothing changes before [`commit`](Self::commit), which replaces the store in one step.
+    /// The existing geometry is read into memory completely, and then buffered like additions: up to `memory` bytes
+    /// in memory, the rest in a file. Nothing changes before [`commit`](Self::commit), which replaces the store in
+    /// one step.
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](Error::Unsupported) for a store with content that would be lost, and for coarser levels that cannot be
-    /// generated again; [`Invalid`](Error::Invalid) if another writer is active.
+    /// [`Unsupported`](Error::Unsupported) for a store with content that would be lost, or with coarser levels that
+    /// cannot be regenerated; [`Invalid`](Error::Invalid) if another writer is active.
     pub fn append(target: impl AsRef<Path>, memory: usize) -> Result<Self> {
         let target = target.as_ref();
         let target =
@@ -114,7 +116,7 @@ impl ZvfWriter {
     }
 }
 
-/// What a store has that would be lost.
+/// The first property of a store that would be lost; `None` if there is none.
 fn unsupported(store: &ZvfStore, level: &Level) -> Result<Option<String>> {
     let root = &level.root;
     let numbers = 0..store.levels().len();
@@ -142,7 +144,7 @@ fn unsupported(store: &ZvfStore, level: &Level) -> Result<Option<String>> {
     })
 }
 
-/// The first name in the folders of the store and its finest level that the writer does not know.
+/// Fails with the first unknown name in the folders of the store and its finest level.
 fn check_names(store: &Path, level: &Level) -> std::result::Result<(), String> {
     const LEVEL: [&str; 10] = [
         "zarr.json",
@@ -166,7 +168,7 @@ fn check_names(store: &Path, level: &Level) -> std::result::Result<(), String> {
     found.map_or(Ok(()), Err)
 }
 
-/// What the store holds.
+/// The specification of the stored geometry.
 fn spec(kind: Kind, level: &Level, data: &GeometryData) -> Result<GeometrySpec> {
     let columns = |columns: &[(String, hyperslab_core::Values)]| {
         columns.iter().map(|(name, values)| ColumnSpec::of(name, values)).collect::<Result<Vec<_>>>()
@@ -185,7 +187,7 @@ fn spec(kind: Kind, level: &Level, data: &GeometryData) -> Result<GeometrySpec> 
     })
 }
 
-/// How the store is written: as it was.
+/// The options for writing the store in the same way.
 fn options(store: &ZvfStore, level: &Level, memory: usize) -> Result<WriteOptions> {
     let mut options = WriteOptions::new(level.root.chunk_shape.clone());
     let own = level.root.attributes.get("zarr_vectors");
@@ -201,7 +203,7 @@ fn options(store: &ZvfStore, level: &Level, memory: usize) -> Result<WriteOption
     Ok(options)
 }
 
-/// Chunks per axis of a shard of the vertices.
+/// The number of chunks per shard of the vertices, along each axis.
 fn shard_shape(store: &ZvfStore) -> Result<Option<u64>> {
     let directory = store.levels().zarr.directory();
     let bytes = directory.read("0/vertices/zarr.json")?.unwrap_or_default();
@@ -212,7 +214,7 @@ fn shard_shape(store: &ZvfStore) -> Result<Option<u64>> {
     Ok(most.filter(|most| *most > 1))
 }
 
-/// Attributes of the arrays of a level that the writer does not make itself.
+/// The attributes of a level's arrays that the writer does not set itself.
 fn extras(level: &Level) -> Result<Extras> {
     const MADE: [&str; 9] = [
         "zv_array",
@@ -244,7 +246,8 @@ fn extras(level: &Level) -> Result<Extras> {
     Ok(extras)
 }
 
-/// How the coarser levels of a store are generated again; `None` without any. An error names what cannot be.
+/// The options for regenerating a store's coarser levels; `None` if there are none. The error describes a level that
+/// cannot be regenerated.
 fn pyramid(store: &ZvfStore, memory: usize) -> std::result::Result<Option<PyramidOptions>, String> {
     let (levels, root) = (store.levels(), &store.levels().root);
     let mut bins: Vec<Vec<f64>> = Vec::new();
@@ -291,7 +294,7 @@ fn pyramid(store: &ZvfStore, memory: usize) -> std::result::Result<Option<Pyrami
     Ok(Some(options))
 }
 
-/// The size of a level's bins: twice the translation of its dataset.
+/// The bin size of a level: twice the translation of its dataset.
 fn bin_of(root: &Map<String, Value>, level: &str, rank: usize) -> Option<Vec<f64>> {
     let datasets = root.get("multiscales")?.get(0)?.get("datasets")?.as_array()?;
     let dataset =

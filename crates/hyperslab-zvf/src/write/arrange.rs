@@ -6,10 +6,10 @@ use super::buckets::words;
 use crate::coord::{Coord, chunk_of};
 use crate::fragment::Fragment;
 
-/// The two numbers before a record's position.
+/// The size of the two numbers before a record's position.
 pub(crate) const KEY: usize = 16;
-/// A vertex without an object.
-pub(crate) const NOBODY: u64 = u64::MAX;
+/// Marks a vertex without an object.
+pub(crate) const NO_OBJECT: u64 = u64::MAX;
 
 /// How the rows of chunks are ordered and divided into fragments.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ pub(crate) fn arrange(
 ) -> Arranged {
     let count = records.len() / size;
     let record = |index: usize| &records[index * size..(index + 1) * size];
-    let rank = |owner: u64| if owner == NOBODY { NOBODY } else { u64::from(ranks[owner as usize]) };
+    let rank = |owner: u64| if owner == NO_OBJECT { NO_OBJECT } else { u64::from(ranks[owner as usize]) };
     match layout {
         Layout::Bins { chunk, bin, counts } => {
             let of = |index| bin_of(record(index), dtype, coord, chunk, bin, counts);
@@ -97,7 +97,7 @@ pub(crate) fn arrange(
                 (0..count).map(|index| u64::from(rank(owner(index))) << 32 | index as u64).collect();
             order.sort_unstable();
             let whose =
-                |at: usize| if order[at] >> 32 == u64::from(u32::MAX) { NOBODY } else { order[at] >> 32 };
+                |at: usize| if order[at] >> 32 == u64::from(u32::MAX) { NO_OBJECT } else { order[at] >> 32 };
             runs(
                 order.iter().map(|entry| *entry as u32),
                 |at| order[at] >> 32,
@@ -177,7 +177,7 @@ fn runs<K: PartialEq>(
             continue;
         }
         let (object, order) = whose(start);
-        if object != NOBODY {
+        if object != NO_OBJECT {
             let fragment = fragments.len() as u32;
             uses.push(FragmentUse { object, order, fragment, first: start as u32, last: at as u32 - 1 });
         }

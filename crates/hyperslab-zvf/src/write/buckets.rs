@@ -7,10 +7,10 @@ use hyperslab_core::Result;
 use hyperslab_core::storage::LocalFile;
 
 /// The smallest useful memory limit.
-const LEAST: usize = 1 << 14;
+const MIN_BUDGET: usize = 1 << 14;
 
 /// Small buckets are written together in pieces of this size.
-const GATHERED: usize = 1 << 20;
+const SPILL_PIECE: usize = 1 << 20;
 
 /// Records by bucket, in order of arrival.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Buckets {
             buffers: Vec::new(),
             extents: Vec::new(),
             held: 0,
-            budget: budget.max(LEAST),
+            budget: budget.max(MIN_BUDGET),
             folder: folder.to_owned(),
             file: None,
             end: 0,
@@ -86,15 +86,15 @@ impl Buckets {
         };
         self.extents.resize_with(self.buffers.len(), Vec::new);
         // Buckets may be many and small.
-        let (mut gathered, mut start) = (Vec::with_capacity(GATHERED), self.end);
+        let (mut gathered, mut start) = (Vec::with_capacity(SPILL_PIECE), self.end);
         for (buffer, extents) in self.buffers.iter_mut().zip(&mut self.extents) {
             if !buffer.is_empty() {
-                if gathered.len() + buffer.len() > GATHERED {
+                if gathered.len() + buffer.len() > SPILL_PIECE {
                     file.write_at(&gathered, start)?;
                     gathered.clear();
                     start = self.end;
                 }
-                if buffer.len() >= GATHERED {
+                if buffer.len() >= SPILL_PIECE {
                     file.write_at(buffer, self.end)?;
                     start += buffer.len() as u64;
                 } else {
@@ -168,7 +168,7 @@ impl Gathered {
     }
 }
 
-/// Numbers of a record, one after another.
+/// The leading numbers of a record.
 pub(crate) fn words<const N: usize>(record: &[u8]) -> [u64; N] {
     let mut words = [0; N];
     for (word, bytes) in words.iter_mut().zip(record.as_chunks::<8>().0) {
@@ -177,7 +177,7 @@ pub(crate) fn words<const N: usize>(record: &[u8]) -> [u64; N] {
     words
 }
 
-/// A record of numbers.
+/// Encodes numbers as a record.
 pub(crate) fn record<const N: usize>(words: [u64; N]) -> [[u8; 8]; N] {
     words.map(u64::to_le_bytes)
 }
@@ -190,10 +190,10 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn what_goes_in_comes_out_in_order(pushes in prop::collection::vec((0_usize..9, 1_usize..2000), 0..60)) {
+        fn records_come_out_in_order(pushes in prop::collection::vec((0_usize..9, 1_usize..2000), 0..60)) {
             let folder = tempfile::tempdir().unwrap();
             let mut expected = vec![Vec::new(); 9];
-            let mut buckets = Buckets::new(LEAST, folder.path());
+            let mut buckets = Buckets::new(MIN_BUDGET, folder.path());
             for (number, (bucket, length)) in pushes.into_iter().enumerate() {
                 let record = vec![number as u8; length];
                 expected[bucket].extend_from_slice(&record);

@@ -15,8 +15,8 @@ use crate::coord::{Coord, dotted};
 
 /// The maximum number of cells of a shard per axis.
 const SHARD: u64 = 16;
-/// A shard's index has an entry for every cell. If cells are so rare that each would need more entries than this, they are stored
-/// as separate files.
+/// A shard's index has an entry for every cell. If cells are so rare that each would need more entries than this,
+/// they are stored as separate objects.
 const ENTRIES_PER_CELL: u64 = 4;
 
 /// The chunks of a level, in numeric order of their coordinates, and the grid that covers them.
@@ -60,7 +60,7 @@ impl ChunkList {
     }
 }
 
-/// Where a level's nodes are created, and how its cells are stored.
+/// The place for a level's nodes, and the storage options of its cells.
 pub(crate) struct LevelSink<'a> {
     pub(crate) sink: &'a mut ZarrSink,
     /// The level's path in the sink; empty if the sink is the level.
@@ -73,7 +73,7 @@ pub(crate) struct LevelSink<'a> {
     pub(crate) shards: bool,
     /// The folder for data that does not fit in memory.
     pub(crate) folder: &'a Path,
-    /// More attributes of its arrays.
+    /// Additional attributes of its arrays.
     pub(crate) extras: Option<&'a Extras>,
 }
 
@@ -82,7 +82,7 @@ impl LevelSink<'_> {
         self.compression.map(|level| Filter::new("zstd").with("level", level)).into_iter().collect()
     }
 
-    /// Adds the attributes that an array has besides those that are made for it.
+    /// Adds an array's preserved attributes to those that the writer sets.
     pub(crate) fn add_extras(&self, name: &str, attributes: &mut Attributes) {
         for (key, value) in self.extras.and_then(|extras| extras.get(name)).into_iter().flatten() {
             attributes.set(key.as_str(), Attribute::Json(value.clone()));

@@ -1,4 +1,4 @@
-//! Which chunk each vertex falls in.
+//! Assigns vertices to chunks.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,13 @@ use rayon::prelude::*;
 use super::columns::Positions;
 use crate::coord::{Coord, chunk_of};
 
-/// A table of chunks may have this many entries for each vertex of a batch.
+/// The maximum size of a lookup table of chunks, in entries per vertex of a batch.
 const TABLE_PER_VERTEX: u64 = 4;
-/// Vertices that one task looks at.
+/// The number of vertices per parallel task.
 const TASK: usize = 1 << 14;
 const UNKNOWN: u32 = u32::MAX;
 
-/// Chunks by their number of arrival.
+/// Numbers chunks in order of arrival.
 #[derive(Debug)]
 pub(crate) struct ChunkNumbers {
     shape: Vec<f64>,
@@ -24,7 +24,7 @@ pub(crate) struct ChunkNumbers {
     pub(crate) high: Vec<f64>,
 }
 
-/// The corners of some vertices, and of their chunks.
+/// The bounding box of some vertices, and of their chunks.
 #[derive(Debug, Clone)]
 struct Extent {
     low: Vec<f64>,
@@ -43,7 +43,7 @@ impl ChunkNumbers {
         }
     }
 
-    /// The number of the chunk of each vertex.
+    /// Returns the number of each vertex's chunk.
     pub(crate) fn of(&mut self, positions: &Positions<'_>, rows: usize) -> Result<Vec<u32>> {
         let rank = self.shape.len();
         let extent = self.extent(positions, rows)?;

@@ -1,15 +1,15 @@
-//! Columns of vertices and links: the bytes of their records.
+//! Columns of vertices and links, as bytes of records.
 
 use hyperslab_core::{DType, Error, Result, Values, element_to_json};
 
-/// An attribute: a row of fixed size for each vertex, or each link.
+/// An attribute with a fixed-size row for each vertex or link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnSpec {
     /// Its name.
     pub name: String,
     /// The type of a value.
     pub dtype: DType,
-    /// Values of a row; `None` for a plain column.
+    /// The number of values in a row; `None` for a plain column.
     pub width: Option<u64>,
 }
 
@@ -83,19 +83,19 @@ impl<'a> Rows<'a> {
         for ((bytes, size), spec) in self.columns.iter().zip(specs) {
             let start = to.len();
             to.extend_from_slice(&bytes[row * size..(row + 1) * size]);
-            turn_little(&spec.dtype, &mut to[start..]);
+            swap_little_endian(&spec.dtype, &mut to[start..]);
         }
     }
 }
 
-/// Numbers of the machine's order as they are stored, and back.
-pub(crate) fn turn_little(dtype: &DType, bytes: &mut [u8]) {
+/// Converts numbers between the native and little-endian byte orders.
+pub(crate) fn swap_little_endian(dtype: &DType, bytes: &mut [u8]) {
     if cfg!(target_endian = "big") {
         bytes.chunks_exact_mut(dtype.swap_unit().unwrap_or(1)).for_each(<[u8]>::reverse);
     }
 }
 
-/// Positions as they will be stored: 32- or 64-bit floats.
+/// Positions in the type that is stored: 32- or 64-bit floats.
 #[derive(Debug)]
 pub(crate) enum Positions<'a> {
     F32(&'a [u8]),
@@ -130,7 +130,7 @@ impl<'a> Positions<'a> {
         })
     }
 
-    /// Coordinate `index` of all.
+    /// The coordinate with this index, counted over all vertices.
     pub(crate) fn at(&self, index: usize) -> f64 {
         match self {
             Self::F32(bytes) => {

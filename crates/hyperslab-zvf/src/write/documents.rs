@@ -1,10 +1,10 @@
-//! What the root and the levels say of themselves.
+//! The metadata documents of the root and the levels.
 
 use serde_json::{Value, json};
 
 use super::Kind;
 
-/// The root of a store with its finest level.
+/// The root's metadata, with the finest level.
 #[derive(Debug)]
 pub(crate) struct RootDocument {
     pub(crate) kind: Kind,
@@ -38,7 +38,7 @@ pub(crate) fn root(own: &RootDocument) -> Value {
     })
 }
 
-/// A level's bins: scale is relative to the finest, translation is half a bin.
+/// The multiscale entry of a level: its scale is relative to the finest level, its translation is half a bin.
 pub(crate) fn dataset(level: usize, bin: &[f64], base: &[f64]) -> Value {
     let scale: Vec<f64> = bin.iter().zip(base).map(|(own, base)| own / base).collect();
     let half: Vec<f64> = bin.iter().map(|size| size / 2.0).collect();
@@ -51,7 +51,7 @@ pub(crate) fn node(level: usize) -> Value {
     json!({"type": "zv:level", "name": level.to_string()})
 }
 
-/// A level.
+/// The metadata of a level.
 #[derive(Debug, Default)]
 pub(crate) struct LevelDocument {
     pub(crate) level: usize,
@@ -59,7 +59,7 @@ pub(crate) struct LevelDocument {
     pub(crate) attributes: bool,
     pub(crate) links: bool,
     pub(crate) objects: Option<u64>,
-    /// Where it differs from the root's.
+    /// Set if it differs from the root's.
     pub(crate) chunk_shape: Option<Vec<f64>>,
     pub(crate) shared: bool,
 }

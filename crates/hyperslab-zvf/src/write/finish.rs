@@ -21,8 +21,8 @@ use super::{Kind, columns};
 use crate::fragment::{self, Fragment};
 use crate::pyramid;
 
-/// Data from the chunks of a level, for its objects and links.
-struct Leavings {
+/// Data about the chunks of a level, needed for its objects and links.
+struct ChunkData {
     uses: Option<Uses>,
     places: Option<Places>,
     /// The first rows of fragments, by chunk.
@@ -52,13 +52,13 @@ pub(super) fn finish(mut writer: ZvfWriter) -> Result<ZarrSink> {
     let (ids, ranks) = writer.ids.sorted();
     let mut tree_links = None;
     if writer.spec.kind == Kind::Skeleton {
-        tree_links = Some(plant(&mut writer)?);
+        tree_links = Some(walk_trees(&mut writer)?);
     }
     let has_objects = !ids.is_empty();
     let wants_places = writer.links.is_some() || tree_links.is_some();
     let (memory, folder) = (writer.options.memory, writer.folder.clone());
     let spilling = |share: usize| Buckets::new(memory / share, &folder);
-    let leavings = Leavings {
+    let chunk_data = ChunkData {
         uses: has_objects.then(|| Uses::new(spilling(4))),
         places: wants_places.then(|| Places::new(spilling(8))),
         starts: wants_places.then(|| std::sync::Mutex::new(spilling(8))),
@@ -100,21 +100,21 @@ pub(super) fn finish(mut writer: ZvfWriter) -> Result<ZarrSink> {
         let arranged = arrange(&layout, &records, record, &dtype, coord, number as u64, &ranks);
         let key = if layout.is_keyed() { KEY } else { 0 };
         arrays.put(coord, &arranged, &records, record, key)?;
-        leave(&leavings, number as u32, &arranged, &records, record)
+        collect_chunk_data(&chunk_data, number as u32, &arranged, &records, record)
     })?;
     drop(gathered);
     let width = spec.link_width.unwrap_or(2);
     let mut segments = Segments::new(width, &spec.link_attributes, 0, spilling(4));
-    if let Some(uses) = leavings.uses {
+    if let Some(uses) = chunk_data.uses {
         let path = spec.kind.is_path();
         objects::write_index(&mut level, &ids, uses, &chunks.coords, &mut |from, to| {
             if path { segments.add(&[from, to], &chunks.coords, &[]) } else { Ok(()) }
         })?;
     }
-    let starts = leavings
+    let starts = chunk_data
         .starts
         .map(|starts| starts.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).gathered());
-    if let Some(places) = leavings.places {
+    if let Some(places) = chunk_data.places {
         let places = places.gathered();
         match (links, tree_links) {
             (Some(links), _) => links.resolve(&places, &chunks.coords, |_| true, &mut segments)?,
@@ -139,7 +139,7 @@ pub(super) fn finish(mut writer: ZvfWriter) -> Result<ZarrSink> {
     write_object_attributes(&mut level, object_attributes, &ids)?;
     let document = LevelDocument {
         level: 0,
-        vertices: leavings.vertices.into_inner(),
+        vertices: chunk_data.vertices.into_inner(),
         attributes: !spec.attributes.is_empty(),
         links: linked,
         objects: has_objects.then_some(ids.len() as u64),
@@ -155,8 +155,8 @@ pub(super) fn finish(mut writer: ZvfWriter) -> Result<ZarrSink> {
     Ok(sink)
 }
 
-/// Walks the trees of a skeleton. Returns their links, to be stored where the row order does not imply them.
-fn plant(writer: &mut ZvfWriter) -> Result<LinkStream> {
+/// Walks the trees of a skeleton. Returns their links, which are stored unless the row order implies them.
+fn walk_trees(writer: &mut ZvfWriter) -> Result<LinkStream> {
     let count = writer.count as usize;
     if let Some(row) = writer.tree.iter().find(|row| **row as usize >= count) {
         return Err(Error::invalid(format!("a link to vertex {row} of {count}")));
@@ -175,17 +175,23 @@ fn plant(writer: &mut ZvfWriter) -> Result<LinkStream> {
     Ok(stream)
 }
 
-/// Collects what later steps need to know about the rows of a chunk.
-fn leave(leavings: &Leavings, chunk: u32, arranged: &Arranged, records: &[u8], size: usize) -> Result<()> {
-    leavings.vertices.fetch_add(arranged.rows.len() as u64, Ordering::Relaxed);
-    if let Some(uses) = &leavings.uses {
+/// Collects a chunk's data that later steps need.
+fn collect_chunk_data(
+    chunk_data: &ChunkData,
+    chunk: u32,
+    arranged: &Arranged,
+    records: &[u8],
+    size: usize,
+) -> Result<()> {
+    chunk_data.vertices.fetch_add(arranged.rows.len() as u64, Ordering::Relaxed);
+    if let Some(uses) = &chunk_data.uses {
         uses.add(chunk, &arranged.uses)?;
     }
-    if let Some(places) = &leavings.places {
+    if let Some(places) = &chunk_data.places {
         let vertex = |row: &u32| words::<2>(&records[*row as usize * size..])[1];
         places.add(chunk, arranged.rows.iter().map(vertex))?;
     }
-    if let Some(starts) = &leavings.starts {
+    if let Some(starts) = &chunk_data.starts {
         let mut starts = starts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         for fragment in &arranged.fragments {
             if let Fragment::Range { start, .. } = fragment {

@@ -1,4 +1,4 @@
-//! Trees, walked from their roots down.
+//! Trees, walked depth first from their roots.
 
 use hyperslab_core::{Error, Result};
 
@@ -13,7 +13,8 @@ pub(crate) struct Walk {
     pub(crate) forest: Forest,
 }
 
-/// Walks the links `[child, parent]` depth first. Where `strict`, they must be trees; otherwise links that close a cycle are left out.
+/// Walks the links `[child, parent]` depth first. If `strict`, they must form trees; otherwise, links that close a
+/// cycle are dropped.
 pub(crate) fn depth_first(count: usize, links: &[u32], strict: bool) -> Result<Walk> {
     let mut has_parent = vec![false; count];
     let mut degree = vec![0_u32; count + 1];
@@ -41,7 +42,7 @@ pub(crate) fn depth_first(count: usize, links: &[u32], strict: bool) -> Result<W
         root: Vec::new(),
         forest: Forest { tree: vec![u32::MAX; count], number: vec![0; count] },
     };
-    // True roots first, then whatever a cycle keeps from having one.
+    // Vertices without a parent are roots. Unless strict, vertices on cycles follow.
     let roots = (0..count).filter(|vertex| !has_parent[*vertex]).chain((0..count).filter(|_| !strict));
     let mut number = 0;
     for root in roots {

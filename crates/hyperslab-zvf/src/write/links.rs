@@ -13,10 +13,10 @@ use crate::coord::Coord;
 /// The number of vertices or links looked up together.
 const BLOCK_BITS: u32 = 16;
 const BLOCK: usize = 1 << BLOCK_BITS;
-/// A vertex without a place.
-const NOWHERE: u64 = u64::MAX;
+/// Marks a vertex without a place.
+const NO_PLACE: u64 = u64::MAX;
 
-/// The destination of each vertex.
+/// The chunk and row of each vertex.
 #[derive(Debug)]
 pub(crate) struct Places {
     buckets: Mutex<Buckets>,
@@ -27,7 +27,7 @@ impl Places {
         Self { buckets: Mutex::new(buckets) }
     }
 
-    /// Notes the vertices of a chunk, in the order of their rows.
+    /// Records the vertices of a chunk, in row order.
     pub(crate) fn add(&self, chunk: u32, vertices: impl Iterator<Item = u64>) -> Result<()> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         for (row, vertex) in vertices.enumerate() {
@@ -42,13 +42,13 @@ impl Places {
     }
 }
 
-/// Links by the numbers of their vertices.
+/// Links between numbered vertices.
 #[derive(Debug)]
 pub(crate) struct LinkStream {
     width: usize,
     specs: Vec<ColumnSpec>,
     row_size: usize,
-    /// By block of vertices: vertex, link, which end.
+    /// By block of vertices: vertex, link, number of the end.
     ends: Buckets,
     /// By block of links: the rows of their attributes, in order.
     rows: Buckets,
@@ -83,7 +83,7 @@ impl LinkStream {
         Ok(())
     }
 
-    /// Finds the positions of all ends, and passes on each link to be stored, with its attributes.
+    /// Resolves all ends, and passes on each link that must be stored, with its attributes.
     pub(crate) fn resolve(
         self,
         places: &Gathered,
@@ -92,9 +92,9 @@ impl LinkStream {
         segments: &mut Segments,
     ) -> Result<()> {
         let (ends, rows, mut resolved) = (self.ends.gathered(), self.rows.gathered(), self.resolved);
-        let mut table = vec![NOWHERE; BLOCK];
+        let mut table = vec![NO_PLACE; BLOCK];
         for block in 0..ends.len() {
-            table.fill(NOWHERE);
+            table.fill(NO_PLACE);
             for own in places.take(block)?.chunks_exact(16) {
                 let [vertex, place] = words::<2>(own);
                 table[vertex as usize % BLOCK] = place;
@@ -102,7 +102,7 @@ impl LinkStream {
             for end in ends.take(block)?.chunks_exact(24) {
                 let [vertex, link, k] = words::<3>(end);
                 let place = table[vertex as usize % BLOCK];
-                if place == NOWHERE {
+                if place == NO_PLACE {
                     return Err(Error::invalid(format!(
                         "a link refers to vertex {vertex}, which does not exist"
                     )));

@@ -13,7 +13,7 @@ use super::cells::LevelSink;
 use crate::coord::Coord;
 use crate::manifest;
 
-/// The number of manifests per chunk of their array. An object is found without decoding many others.
+/// The number of manifests per chunk of their array. Small enough that looking up one object decodes few others.
 pub(crate) const PER_CHUNK: u64 = 2048;
 
 /// Ids below this are looked up in a table, which grows with them; ids usually count from zero.
@@ -85,7 +85,7 @@ impl Uses {
         Self { buckets: Mutex::new(buckets) }
     }
 
-    /// Notes the fragments of a chunk.
+    /// Records the fragments of a chunk.
     pub(crate) fn add(&self, chunk: u32, uses: &[FragmentUse]) -> Result<()> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
@@ -97,7 +97,7 @@ impl Uses {
     }
 }
 
-/// Chunk and row.
+/// A chunk and a row in it.
 pub(crate) type Place = (u32, u32);
 
 /// Writes ids and manifests. `crossing` receives the last row of a fragment and the first of the next in its object, if that lies
@@ -111,7 +111,7 @@ pub(crate) fn write_index(
 ) -> Result<()> {
     let count = ids.len() as u64;
     let uses = uses.buckets.into_inner().unwrap_or_else(PoisonError::into_inner).gathered();
-    // The group's document comes first in the tree, but its content is known last.
+    // The group comes first in the tree, but its attributes are only known at the end.
     let manifests = level.rows("object_index/manifests", count, PER_CHUNK, &json!({}))?;
     let blocks = count.div_ceil(PER_CHUNK) as usize;
     let mut present = 0;
@@ -167,7 +167,7 @@ fn manifests_of(first: u64, count: u64, uses: &[u8], coords: &[Coord]) -> Result
         let mut encoder = manifest::Encoder::default();
         let mut last: Option<(u64, u64)> = None;
         for [_, at, rows] in own.iter() {
-            // At coarser levels neighbours fall into the same bin.
+            // At coarser levels, consecutive vertices may fall into the same bin.
             if last.is_some_and(|last| last.0 == *at) {
                 continue;
             }
@@ -276,7 +276,7 @@ pub(crate) fn joined_columns(columns: Vec<ObjectColumn>, ids: &[i64]) -> Result<
             && (other.dtype != values.dtype || other.shape != shape)
         {
             return Err(wrong(format!(
-                "is {} in the store, and {} in what is added",
+                "is {} in the store, but {} in the added data",
                 other.dtype, values.dtype
             )));
         }

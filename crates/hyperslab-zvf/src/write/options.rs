@@ -4,15 +4,15 @@ use hyperslab_core::{Error, Result};
 
 use super::{GeometrySpec, Kind};
 
-/// Which links between a level and the next are written.
+/// The links between adjacent levels to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CrossLevel {
     /// None.
     #[default]
     None,
-    /// At each level, from every vertex to the one that represents it at the next.
+    /// From every vertex to the vertex that represents it at the next coarser level.
     Up,
-    /// The same, and back.
+    /// In both directions.
     Both,
 }
 
@@ -59,7 +59,7 @@ pub struct WriteOptions {
     pub sync: bool,
 }
 
-/// Bins of the finest level per chunk and axis, for a pyramid without a given bin size.
+/// The number of bins per chunk and axis of the finest level, for a pyramid without a given bin size.
 const BINS_PER_CHUNK: f64 = 4.0;
 
 impl WriteOptions {
@@ -83,14 +83,14 @@ impl WriteOptions {
         }
     }
 
-    /// The bins that the store declares. Other readers take them for fragment numbers at every level, so only points without
-    /// objects and without coarser levels have them.
+    /// The bins that the store declares. Other readers interpret them as fragment numbers at every level, so they are
+    /// declared only for points without objects and without coarser levels.
     pub(crate) fn base_bin(&self, spec: &GeometrySpec) -> Option<&Vec<f64>> {
         let plain = self.factors.is_empty() && !spec.objects && spec.kind == Kind::PointCloud;
         self.bin_shape.as_ref().filter(|_| plain)
     }
 
-    /// The bins from which coarser levels start.
+    /// The bin size from which the coarser levels are derived.
     pub(crate) fn first_bin(&self) -> Vec<f64> {
         let default = || self.chunk_shape.iter().map(|size| size / BINS_PER_CHUNK).collect();
         self.bin_shape.clone().unwrap_or_else(default)

@@ -1,4 +1,4 @@
-//! Link arrays: which links each one holds, and the encoding of records.
+//! Link arrays: assigns links to arrays and encodes their records.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,14 +25,14 @@ pub(crate) struct Segments {
     buckets: Buckets,
     next: usize,
     count: u64,
-    /// Whether each link is stored once, whatever its direction.
+    /// Whether each link is stored only once, regardless of its direction.
     distinct: bool,
 }
 
 #[derive(Debug)]
 struct Segment {
     offsets: Vec<Coord>,
-    /// By chunk: the bucket of its records.
+    /// The bucket of each chunk's records.
     cells: BTreeMap<u32, usize>,
 }
 
@@ -154,7 +154,7 @@ impl Segments {
     }
 }
 
-/// What all arrays of a family share.
+/// The properties that all arrays of a family share.
 struct Family<'a> {
     prefix: &'a str,
     width: usize,
@@ -233,7 +233,7 @@ impl Family<'_> {
     }
 }
 
-/// The first of the records with the same ends in any order. The ends are the bytes from `first` to `last`.
+/// Keeps only the first of records with the same ends, in any order. The ends are the bytes from `first` to `last`.
 fn distinct(records: Vec<&[u8]>, first: usize, last: usize) -> Vec<&[u8]> {
     let mut seen = std::collections::HashSet::with_capacity(records.len());
     let mut kept = records;
@@ -245,7 +245,7 @@ fn distinct(records: Vec<&[u8]>, first: usize, last: usize) -> Vec<&[u8]> {
     kept
 }
 
-/// Orders the links inside a chunk by the fragment of their first row, and writes which belong to which.
+/// Sorts the links inside a chunk by the fragment of their first row, and writes the groups.
 fn put_groups(groups: &CellSink, coord: &Coord, records: &mut [&[u8]], starts: &[u8]) -> Result<()> {
     let starts: Vec<i64> = starts.as_chunks::<8>().0.iter().map(|start| i64::from_le_bytes(*start)).collect();
     let fragment_of = |record: &[u8]| {
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_those_that_the_reader_undoes() {
+    fn codes_match_the_reader() {
         for width in 1..5 {
             let all: i64 = (1..=width as i64).product();
             for code in 0..all {

@@ -1,4 +1,4 @@
-//! A geometry that is in memory, written as a new store.
+//! Writes a geometry from memory as a new store.
 
 use std::path::Path;
 
@@ -6,18 +6,18 @@ use hyperslab_core::{DType, Elements, Error, GeometryData, Result, Values};
 
 use super::{ColumnSpec, GeometrySpec, Kind, WriteOptions, ZvfWriter};
 
-/// Vertices that are handed on together.
+/// The number of vertices per batch.
 const BATCH: usize = 1 << 16;
 
 /// Writes a geometry as a new store.
 ///
-/// For lines, an object's rows are its path, and `links` is not read. Vertices of points, graphs and meshes belong to
-/// at most one object. For more than memory holds there is [`ZvfWriter`].
+/// For lines, an object's rows are its path, and `links` is ignored. Vertices of points, graphs and meshes belong to
+/// at most one object. For geometries larger than memory, use [`ZvfWriter`].
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) if the data contradict themselves or the options; [`Io`](Error::Io) if the
-/// system refuses. Nothing is left behind then.
+/// [`Invalid`](Error::Invalid) if the data is inconsistent or contradicts the options; [`Io`](Error::Io) if the
+/// system reports an error. Nothing is left behind then.
 pub fn write(
     target: impl AsRef<Path>,
     kind: Kind,
@@ -45,7 +45,7 @@ pub fn write(
     writer.commit()
 }
 
-/// Hands a geometry to a writer, whatever that has by then.
+/// Adds a geometry to a writer, which may already have content.
 pub(crate) fn add(writer: &mut ZvfWriter, data: &GeometryData) -> Result<()> {
     let kind = writer.spec.kind;
     let [rows, _] = *data.vertices.shape.as_slice() else {
@@ -95,7 +95,7 @@ fn columns(attributes: &[(String, Values)], rows: u64) -> Result<Vec<ColumnSpec>
     attributes.iter().map(one).collect()
 }
 
-/// The rows with these numbers.
+/// Selects the rows with these numbers.
 fn gathered(values: &Values, rows: &[usize]) -> Result<Values> {
     let each: usize = values.shape[1..].iter().product::<u64>() as usize;
     let picks: Vec<(usize, usize)> =
@@ -114,14 +114,14 @@ fn gathered(values: &Values, rows: &[usize]) -> Result<Values> {
     Values::new(values.dtype.clone(), &shape, elements)
 }
 
-/// The order in which vertices are handed on: object by object, then those of nobody.
+/// The order in which vertices are written: by object, then those without an object.
 struct Order {
     rows: Vec<usize>,
     owners: Vec<Option<i64>>,
 }
 
 impl Order {
-    /// `None` when there are no objects: as they stand.
+    /// Returns `None` if there are no objects, which keeps the given order.
     fn new(kind: Kind, data: &GeometryData, rows: u64) -> Result<Option<Self>> {
         if data.objects.is_empty() && !kind.is_path() {
             return Ok(None);
@@ -129,7 +129,7 @@ impl Order {
         let mut objects: Vec<&(i64, Vec<u64>)> = data.objects.iter().collect();
         objects.sort_by_key(|(id, _)| *id);
         if objects.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-            return Err(Error::invalid("an object's id comes twice"));
+            return Err(Error::invalid("an object's id occurs twice"));
         }
         let mut seen = vec![false; rows as usize];
         let (mut order, mut owners) = (Vec::new(), Vec::new());
@@ -139,7 +139,7 @@ impl Order {
                     return Err(Error::invalid(format!("object {id} names vertices past the last")));
                 };
                 if std::mem::replace(seen, true) && !kind.is_path() {
-                    let problem = format!("vertex {row} of object {id} belongs to another, or comes twice");
+                    let problem = format!("vertex {row} of object {id} belongs to another, or occurs twice");
                     return Err(Error::invalid(problem));
                 }
                 order.push(*row as usize);
@@ -165,7 +165,7 @@ impl Order {
         Ok(())
     }
 
-    /// The number under which each vertex was handed on.
+    /// The number under which each vertex was written.
     fn places(&self, rows: usize) -> Vec<u64> {
         let mut places = vec![0; rows];
         self.rows.iter().enumerate().for_each(|(place, row)| places[*row] = place as u64);

@@ -1,4 +1,4 @@
-//! A store that is being written: vertices and links come in batches, in bounded memory.
+//! A store that is being written: accepts batches of vertices and links, in bounded memory.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use hyperslab_core::{DType, Error, GeometryData, Result, Sink, Values};
 use hyperslab_zarr::ZarrSink;
 
 use super::append::Kept;
-use super::arrange::{KEY, Layout, NOBODY};
+use super::arrange::{KEY, Layout, NO_OBJECT};
 use super::buckets::Buckets;
 use super::chunks::ChunkNumbers;
 use super::columns::{ColumnSpec, Positions, Rows};
@@ -16,29 +16,29 @@ use super::links::LinkStream;
 use super::objects::{ObjectColumn, ObjectIds};
 use super::{Kind, WriteOptions};
 
-/// What will be written: the columns of vertices and links.
+/// The content to write: the columns of vertices and links.
 #[derive(Debug, Clone)]
 pub struct GeometrySpec {
-    /// What kind of geometry it is.
+    /// The kind of geometry.
     pub kind: Kind,
-    /// How many coordinates a vertex has.
+    /// The number of coordinates per vertex.
     pub rank: usize,
-    /// Their type: 64-bit floats stay what they are, all other numbers become 32-bit floats.
+    /// Their type: 64-bit floats are preserved, all other numbers become 32-bit floats.
     pub dtype: DType,
     /// Attributes of vertices.
     pub attributes: Vec<ColumnSpec>,
-    /// Vertices of a link; `None` when there are none to come. Lines link their vertices by themselves.
+    /// The number of vertices per link; `None` if there are no links. Lines link their vertices implicitly.
     pub link_width: Option<usize>,
     /// Attributes of links.
     pub link_attributes: Vec<ColumnSpec>,
-    /// Do vertices belong to objects? Always, for lines.
+    /// Whether vertices belong to objects. Always true for lines.
     pub objects: bool,
 }
 
-/// A new store, filled batch by batch. What is more than the options' memory waits in a file beside the target. Nothing is
-/// visible before [`commit`](Self::commit); dropped, it leaves nothing behind.
+/// A new store, filled batch by batch. Data beyond the memory budget waits in a file beside the target. Nothing is
+/// visible before [`commit`](Self::commit). A dropped writer leaves nothing behind.
 ///
-/// What stays in memory whatever its size: the list of chunks, the ids of objects, and of skeletons the links.
+/// The memory budget does not cover the list of chunks, the ids of objects, and the links of skeletons.
 #[derive(Debug)]
 pub struct ZvfWriter {
     pub(super) sink: ZarrSink,
@@ -47,7 +47,7 @@ pub struct ZvfWriter {
     pub(super) spec: GeometrySpec,
     pub(super) options: WriteOptions,
     pub(super) dtype: DType,
-    /// Bytes of a vertex's record.
+    /// The size of a vertex's record in bytes.
     pub(super) record: usize,
     pub(super) layout: Layout,
     pub(super) chunks: ChunkNumbers,
@@ -56,16 +56,16 @@ pub struct ZvfWriter {
     pub(super) ids: ObjectIds,
     pub(super) object_attributes: Vec<ObjectColumn>,
     pub(super) links: Option<LinkStream>,
-    /// Links of a skeleton, which is walked as a whole.
+    /// The links of a skeleton, which are walked together at the end.
     pub(super) tree: Vec<u32>,
     pub(super) path: Option<Visiting>,
-    /// The number of vertices that were there before. The numbers of links count those after them.
+    /// The number of vertices that already existed. Links count from the vertices after them.
     pub(super) base: u64,
-    /// What stays of a store that gets more.
+    /// The preserved parts of a store that is being extended.
     pub(super) kept: Option<Kept>,
 }
 
-/// The path to which the last vertex belongs.
+/// The path of the last vertex.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Visiting {
     id: i64,
@@ -75,11 +75,11 @@ pub(super) struct Visiting {
 }
 
 impl ZvfWriter {
-    /// Starts a store that will stand at `target`.
+    /// Starts a new store at `target`.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) if the options do not fit, or something stands there and is not to be replaced.
+    /// [`Invalid`](Error::Invalid) if the options do not fit, or if something exists there and must not be replaced.
     pub fn create(target: impl AsRef<Path>, spec: GeometrySpec, options: WriteOptions) -> Result<Self> {
         let target = target.as_ref();
         if spec.rank == 0 || spec.rank > 16 {
@@ -133,13 +133,13 @@ impl ZvfWriter {
         })
     }
 
-    /// Takes vertices: a row of coordinates each, a row of every attribute, and the id of the object to which it belongs
-    /// (none at all where the store has no objects). The vertices of a line come one after the other.
+    /// Adds vertices: a row of coordinates for each, a row of every attribute, and the id of its object (no ids at
+    /// all if the store has no objects). The vertices of a line must be consecutive.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for what does not fit the columns, for positions that are not finite and for a line that comes
-    /// in pieces.
+    /// [`Invalid`](Error::Invalid) if the rows do not match the columns, if a position is not finite, or if a line is
+    /// not consecutive.
     pub fn vertices(
         &mut self,
         vertices: &Values,
@@ -159,7 +159,7 @@ impl ZvfWriter {
         let numbers = self.chunks.of(&positions, rows)?;
         let room = (self.vertices.room() / self.record).max(1);
         let (rank, keyed) = (self.spec.rank, self.layout.is_keyed());
-        let mut owner = (None, NOBODY);
+        let mut owner = (None, NO_OBJECT);
         for first in (0..rows).step_by(room) {
             let last = rows.min(first + room);
             self.vertices.expect(&numbers[first..last], self.record);
@@ -179,7 +179,7 @@ impl ZvfWriter {
         Ok(())
     }
 
-    /// The two numbers by which the rows of a chunk are ordered.
+    /// The two numbers that determine the row order in a chunk.
     fn key(
         &mut self,
         object: Option<&Option<i64>>,
@@ -197,7 +197,7 @@ impl ZvfWriter {
             return Ok([last.1, self.count]);
         }
         let number = match object {
-            None => NOBODY,
+            None => NO_OBJECT,
             Some(id) => self.ids.number(id)?.0.into(),
         };
         *last = (object, number);
@@ -215,9 +215,9 @@ impl ZvfWriter {
                 let (number, new) = self.ids.number(id)?;
                 if !new {
                     let problem = if self.base > 0 {
-                        "is there already, or comes in pieces"
+                        "already exists, or is not consecutive"
                     } else {
-                        "comes in pieces"
+                        "is not consecutive"
                     };
                     return Err(Error::invalid(format!("the line {id} {problem}")));
                 }
@@ -228,7 +228,7 @@ impl ZvfWriter {
         Ok([path.number.into(), path.visit])
     }
 
-    /// Makes an object known that may have no vertices.
+    /// Declares an object, which may have no vertices.
     ///
     /// # Errors
     ///
@@ -237,13 +237,15 @@ impl ZvfWriter {
         self.ids.number(id).map(|_| ())
     }
 
-    /// Takes links: the numbers of their vertices, in the order in which those came, and a row of every attribute.
+    /// Adds links: the numbers of their vertices, in order of arrival, and a row of every attribute.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for what does not fit the columns.
+    /// [`Invalid`](Error::Invalid) if the rows do not match the columns.
     pub fn links(&mut self, links: &[u64], attributes: &[(String, Values)]) -> Result<()> {
-        let Some(width) = self.spec.link_width else { return Err(Error::invalid("links where none are")) };
+        let Some(width) = self.spec.link_width else {
+            return Err(Error::invalid("the store was created without links"));
+        };
         if !links.len().is_multiple_of(width) {
             return Err(Error::invalid(format!("{} ends of links of {width}", links.len())));
         }
@@ -264,34 +266,35 @@ impl ZvfWriter {
         }
     }
 
-    /// Takes a geometry that is in memory, with its objects and their groups. Its links and objects refer to its own vertices.
+    /// Adds a geometry from memory, with its objects and their groups. Its links and objects refer to its own
+    /// vertices.
     ///
     /// # Errors
     ///
-    /// As [`vertices`](Self::vertices) and [`links`](Self::links).
+    /// Like [`vertices`](Self::vertices) and [`links`](Self::links).
     pub fn add(&mut self, data: &GeometryData, groups: &[Vec<i64>]) -> Result<()> {
         super::whole::add(self, data)?;
         self.options.groups.extend_from_slice(groups);
         Ok(())
     }
 
-    /// Do vertices belong to objects?
+    /// Returns true if vertices belong to objects.
     #[must_use]
     pub const fn has_objects(&self) -> bool {
         self.spec.objects
     }
 
-    /// Takes an attribute of all objects, in ascending order of their ids.
+    /// Adds an attribute of all objects, in ascending order of their ids.
     pub fn object_attribute(&mut self, name: &str, values: Values) {
         self.object_attributes.push(ObjectColumn { name: name.to_owned(), ids: None, values });
     }
 
-    /// Takes an attribute of these objects. Objects without a value of it are marked as such.
+    /// Adds an attribute of these objects. Objects without a value are marked as absent.
     pub(super) fn attribute_of(&mut self, name: &str, ids: Vec<i64>, values: Values) {
         self.object_attributes.push(ObjectColumn { name: name.to_owned(), ids: Some(ids), values });
     }
 
-    /// What the root will say.
+    /// The metadata for the root.
     pub(super) fn document(&self) -> RootDocument {
         let rank = self.spec.rank;
         let default = |axis: usize| {
@@ -315,11 +318,11 @@ impl ZvfWriter {
         }
     }
 
-    /// Writes everything, and coarser levels where the options ask for them, and makes it visible at once.
+    /// Writes everything, with coarser levels if the options request them, and makes it visible at once.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) if the data contradict themselves; [`Io`](Error::Io) if the system reports an error.
+    /// [`Invalid`](Error::Invalid) if the data is inconsistent; [`Io`](Error::Io) if the system reports an error.
     pub fn commit(self) -> Result<()> {
         let sink = finish::finish(self)?;
         let sink: Box<dyn Sink> = Box::new(sink);
@@ -352,7 +355,7 @@ fn check_spec(spec: &GeometrySpec) -> Result<()> {
     let mut names: Vec<&str> = spec.attributes.iter().map(|column| column.name.as_str()).collect();
     names.sort_unstable();
     if names.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err(Error::invalid("two attributes of one name"));
+        return Err(Error::invalid("two attributes have the same name"));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 | 0.7.0 | 0.2.0, from the Python Package Index |
 | 0.6.0 | 0.1.0, commit e8da9ff of the repository (never published) |
 
-Later versions refuse these stores or read nothing from them, so the answers come from the input alone.
+Later versions reject these stores or read nothing from them, so the expected results come from the input alone.
 """
 
 import pathlib

@@ -1,5 +1,5 @@
-"""Opens, validates and reads with zarr-vectors what Rust wrote, and compares with the store that zarr-vectors wrote of the same geometry:
-`written.json` lists {path, store, kind, levels}, `cases.json` the truth."""
+"""Opens, validates and reads the stores written by Rust with zarr-vectors, and compares them with its own stores of the same geometries:
+`written.json` lists {path, store, kind, levels}, `cases.json` the expected results."""
 
 import json
 import pathlib
@@ -29,7 +29,7 @@ def rows(array):
 
 
 def linked(read, links, directed):
-    """Links by the positions of their ends, in any order of the links."""
+    """Links by the positions of their ends, in sorted order."""
     positions = rows(read["positions"] if "positions" in read else read["vertices"])
     ends = [tuple(positions[i] for i in link) for link in np.asarray(links)]
     return sorted(ends if directed else (tuple(sorted(link)) for link in ends))

@@ -1,6 +1,6 @@
-//! Comparing answers with the truth that `cases.json` holds.
+//! Compares results with the brute-force results in `cases.json`.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failure of the test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::Path;
 
@@ -30,13 +30,13 @@ pub(crate) fn query(case: &Value) -> GeometryQuery {
     }
 }
 
-/// A column of whole numbers, whatever their type.
+/// A column of integers of any type.
 fn integers(values: &Values) -> Vec<i64> {
     let json = values.to_json();
     numbers(&json, |number| number.as_f64().map(|number| number as i64))
 }
 
-/// Asks what a case asks, and compares.
+/// Runs the query of a case and compares the result.
 pub(crate) fn check(folder: &Path, case: &Value) {
     let name = case["store"].as_str().unwrap();
     check_with(&open(&folder.join(name)), name, case);
@@ -48,7 +48,7 @@ pub(crate) fn open(path: &Path) -> ZvfGeometry {
     store.geometry().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Like [`check`], of a store that is open.
+/// Like [`check`], for an open store.
 pub(crate) fn check_with(geometry: &ZvfGeometry, name: &str, case: &Value) {
     let query = query(case);
     let data = geometry.query(&query).unwrap_or_else(|error| panic!("{name} {query:?}: {error}"));
@@ -73,7 +73,7 @@ fn check_numbered(name: &str, case: &Value, query: &GeometryQuery, data: &Geomet
     vertices.sort_unstable();
     assert_eq!(vertices, numbers(&case["vertices"], Value::as_i64), "{name} {query:?}");
     if let Some((_, v)) = data.attributes.iter().find(|(name, _)| name == "v") {
-        // An attribute of three columns is twice the position.
+        // A three-column attribute is twice the position.
         let doubled: Vec<f64> = data
             .vertices
             .to_json()

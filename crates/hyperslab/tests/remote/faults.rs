@@ -358,6 +358,6 @@ fn an_upload_stops_at_once() {
         convert(&source, Path::new("s3://bucket/stop.zarr"), Format::ZARR, &options, &progress)
     });
     // The server does not even take back what it was sent, which the error says.
-    let told = |error: &Error| error.to_string().contains("what was uploaded is still there");
+    let told = |error: &Error| error.to_string().contains("the uploaded objects remain");
     assert!(written.is_err_and(|error| matches!(error, Error::Cancelled) || told(&error)));
 }

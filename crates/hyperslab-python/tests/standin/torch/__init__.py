@@ -1,6 +1,5 @@
 """A stand-in for PyTorch, whose wheels are too large for these tests: the few calls that ``hyperslab.torch`` makes, with
-PyTorch's meaning. Where the real PyTorch is installed, the tests run with that as well."""
-
+PyTorch's behaviour. If the real PyTorch is installed, the tests also run with it."""
 from __future__ import annotations
 
 from typing import Any
@@ -29,7 +28,8 @@ class Tensor:
 
 
 def from_numpy(values: Any) -> Tensor:
-    """As PyTorch: only arrays, in native byte order; one that cannot be written to is a warning there, and an error here."""
+    """Like PyTorch, accept only arrays in native byte order. An array that is not writable is a warning there, and an error
+    here."""
     if not isinstance(values, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(values).__name__})")
     if not values.flags.writeable or not values.dtype.isnative:

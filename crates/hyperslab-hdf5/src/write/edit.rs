@@ -140,7 +140,7 @@ impl<'a> HeaderEdit<'a> {
         self.header.blocks.iter().find(inside).copied()
     }
 
-    /// Consecutive messages that make room for a pointer: one, or a few small ones.
+    /// Consecutive messages that can be replaced by a pointer: one, or a few small ones.
     fn victims(&self, pointer: usize) -> Option<&'a [Message]> {
         let (head, messages): (usize, &'a [Message]) = (self.head(), &self.header.messages);
         let together = |run: &&[Message]| {
@@ -178,7 +178,7 @@ impl<'a> HeaderEdit<'a> {
         let mut block = NewHeader::new(if old { Style::Old } else { Style::New });
         for message in run {
             if message.kind != kind::NIL && !self.forgotten.contains(&message.address) {
-                // It may just have been changed.
+                // The message may have been changed already.
                 let body = self.body(message)?;
                 let (kind, flags, order) = (message.kind, message.flags, message.order);
                 block.messages.push(NewMessage { kind, flags, body, order });

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn known_shapes_give_known_values() {
+    fn known_bits_give_known_values() {
         for value in [0.0, -0.0, 1.5, -3.25e-40, 1e-45, f32::MAX, f32::INFINITY, f32::MIN_POSITIVE] {
             assert_eq!(ieee(4, 8, 23).value(&value.to_le_bytes()).to_bits(), f64::from(value).to_bits());
         }

@@ -62,7 +62,7 @@ pub(crate) enum Expected {
 }
 
 impl Expected {
-    /// What the table says about these rows of an index.
+    /// The expected checksums for the rows of an index, according to the table.
     pub(crate) fn of(table: Option<&Checksums>, index: &[u8], rows: u64) -> Self {
         let Some(table) = table else { return Self::Nothing };
         match table.sums(rows).filter(|_| table.index == crc32c(index)) {

@@ -304,7 +304,9 @@ impl FractalHeap {
             self.check_block(&bytes, fields.position(), place)?;
         }
         let mut blocks = lock(&self.blocks);
-        if blocks.held.len() >= MAX_CACHED || blocks.bytes.saturating_add(bytes.len() as u64) > MAX_CACHED_BYTES {
+        if blocks.held.len() >= MAX_CACHED
+            || blocks.bytes.saturating_add(bytes.len() as u64) > MAX_CACHED_BYTES
+        {
             *blocks = Blocks::default();
         }
         if blocks.held.insert(block.start, (block.address, bytes.clone())).is_none() {

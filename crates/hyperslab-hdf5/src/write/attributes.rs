@@ -24,9 +24,9 @@ pub fn set_by_people(attributes: &Attributes) -> impl Iterator<Item = (&str, &At
         .get("CLASS")
         .and_then(Attribute::as_text)
         .is_some_and(|class| class.trim_end_matches('\0') == "DIMENSION_SCALE");
-    attributes
-        .iter()
-        .filter(move |(name, _)| !(BOOKKEEPING_ATTRIBUTES.contains(name) || is_scale && matches!(*name, "CLASS" | "NAME")))
+    attributes.iter().filter(move |(name, _)| {
+        !(BOOKKEEPING_ATTRIBUTES.contains(name) || is_scale && matches!(*name, "CLASS" | "NAME"))
+    })
 }
 
 /// An attribute to write.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 /// The pool only serves sizes for which allocating and freeing costs more than a pool lookup.
 const SMALLEST: usize = 16 << 10;
 pub(super) const LARGEST: usize = 16 << 20;
-/// The most bytes that the pool keeps.
+/// The maximum number of bytes in the pool.
 const KEPT_BYTES: usize = 96 << 20;
 /// Number of size classes per doubling: sizes grow by a quarter or less.
 const STEPS: usize = 4;

@@ -233,7 +233,7 @@ fn what_replaces_or_changes_is_synced_before_it_is_visible() -> Result<()> {
     Ok(())
 }
 
-/// The checks detect violations.
+/// Checks that the checker detects violations.
 #[test]
 fn wrong_orders_are_noticed() {
     let rename = |replaced| Step::Rename { from: "f/.x.part".into(), to: "f/x".into(), replaced };

@@ -1,4 +1,4 @@
-//! Files that the NetCDF library and scipy wrote, compared with what they read from them.
+//! Files written by the NetCDF library and scipy, compared with the values that these read.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

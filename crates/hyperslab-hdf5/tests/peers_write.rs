@@ -1,4 +1,4 @@
-//! Files that we write, opened by the real libraries: the same values, attributes, limits, fill values and filters.
+//! Files that we write, read by h5py and netCDF4: the same values, attributes, limits, fill values and filters.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 

@@ -295,7 +295,7 @@ pub(crate) fn open_external(file: &Arc<File>, name: &str) -> Result<Option<Arc<F
 /// The error for data in another file, if external files may not be opened.
 pub(crate) fn not_followed(file: &File, what: &str, other: &str) -> Error {
     Error::invalid(format!(
-        "{}: {what} is in {other}, which is not followed: the rule for external files is none",
+        "{}: {what} is in {other}, which is not followed: the policy for external files is none",
         file.name
     ))
 }

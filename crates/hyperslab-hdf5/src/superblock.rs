@@ -145,7 +145,7 @@ impl Superblock {
         let root = fields.defined(sizes)?;
         let whole = fields.position() + 4;
         let place = Place { offset, ..fields.place() };
-        let Some(summed) = bytes.get(..whole) else { return Err(place.corrupt("cut short")) };
+        let Some(summed) = bytes.get(..whole) else { return Err(place.corrupt("truncated")) };
         check_sum(summed, place)?;
         let halves = (crate::symbol_table::LEAF_K, crate::symbol_table::TREE_K);
         Ok(Self {

@@ -120,7 +120,7 @@ impl SymbolTable {
         let node = TreeNode::read(file, address)?;
         match budget.checked_sub(1 + node.count as u64) {
             Some(left) if node.level < depth => *budget = left,
-            _ => return Err(file.place(TREE, address).corrupt("nodes in a circle")),
+            _ => return Err(file.place(TREE, address).corrupt("the nodes form a cycle")),
         }
         for index in 0..node.count {
             if node.level > 0 {
@@ -171,7 +171,7 @@ impl SymbolTable {
                     LinkTarget::Soft(self.heap.name(file, u64::from(offset))?)
                 }
                 (_, Some(object)) => LinkTarget::Hard(object),
-                (_, None) => return Err(fields.place().corrupt("an entry that leads nowhere")),
+                (_, None) => return Err(fields.place().corrupt("an entry without an address")),
             };
             let name = self.heap.name(file, name)?;
             check_name(&name, fields.place())?;
@@ -187,7 +187,7 @@ impl SymbolTable {
         loop {
             let node = TreeNode::read(file, address)?;
             if node.level >= above {
-                return Err(file.place(TREE, address).corrupt("nodes in a circle"));
+                return Err(file.place(TREE, address).corrupt("the nodes form a cycle"));
             }
             above = node.level;
             // Child i holds the names above key i, up to and with key i + 1.

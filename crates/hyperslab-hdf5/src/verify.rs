@@ -83,7 +83,7 @@ impl Check<'_> {
             self.report.error(
                 "file_length",
                 format!(
-                    "the file ends at {length:#x}, the superblock says {:#x}: it was cut short",
+                    "the file ends at {length:#x}, the superblock says {:#x}: it was truncated",
                     superblock.end
                 ),
             );
@@ -102,7 +102,7 @@ impl Check<'_> {
             );
             self.report.recommend(
                 "clear_consistency_flags",
-                "libhdf5 refuses the file until its flags are cleared; do so when no program writes it",
+                "libhdf5 refuses the file until its flags are cleared; clear them once no program is writing the file",
                 None,
             );
         }
@@ -172,7 +172,7 @@ impl Check<'_> {
                 target => {
                     let words = target.describe();
                     if !matches!(find(self.file, &below), Ok(Found::Object(_))) {
-                        self.report.warning("link", format!("leads nowhere: {words}"));
+                        self.report.warning("link", format!("dangling link: {words}"));
                         self.report.at_node(&below);
                     }
                 }
@@ -204,7 +204,7 @@ impl Check<'_> {
                 Ok(None) => {
                     self.report.warning(
                         "virtual_source",
-                        format!("{name} of {file} is not there: its part reads as the fill value"),
+                        format!("{name} of {file} does not exist: its part reads as the fill value"),
                     );
                     self.report.at_node(path);
                 }
@@ -214,7 +214,7 @@ impl Check<'_> {
         self.report.passed(
             "virtual_source",
             format!(
-                "{path}: {} in this file, {elsewhere} in others, their chunks looked at too",
+                "{path}: {} in this file, {elsewhere} in others, whose chunks were also checked",
                 counted(here, "source")
             ),
         );
@@ -226,7 +226,7 @@ impl Check<'_> {
             dataset.walk(&mut |chunk, reference| {
                 if !places.insert(chunk.clone()) {
                     let place = Place::new(dataset.name(), "chunk index", 0);
-                    return Err(place.corrupt(format!("chunk {:?} is in it twice", chunk.as_slice())));
+                    return Err(place.corrupt(format!("chunk {:?} occurs twice", chunk.as_slice())));
                 }
                 // Chunks that share their bytes are decoded separately, so their total cost must stay in proportion to the file.
                 let here = reference.spans().filter(|span| span.blob == BlobKey::Main);

@@ -318,7 +318,7 @@ impl FractalHeap {
     /// The checksum covers the whole block with its own field zeroed.
     fn check_block(&self, bytes: &[u8], at: usize, place: Place<'_>) -> Result<()> {
         let mut zeroed = bytes.to_vec();
-        let Some(field) = zeroed.get_mut(at..at + 4) else { return Err(place.corrupt("cut short")) };
+        let Some(field) = zeroed.get_mut(at..at + 4) else { return Err(place.corrupt("truncated")) };
         let stored = u32::from_le_bytes([field[0], field[1], field[2], field[3]]);
         field.fill(0);
         let computed = lookup3(&zeroed, 0);

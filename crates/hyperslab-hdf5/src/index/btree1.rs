@@ -162,7 +162,7 @@ fn walk(
 ) -> Result<ControlFlow<()>> {
     let node = Node::read(index, file, address, above)?;
     let place = file.place(NODE, node.address);
-    let Some(left) = budget.checked_sub(1) else { return Err(place.corrupt("nodes in a circle")) };
+    let Some(left) = budget.checked_sub(1) else { return Err(place.corrupt("the nodes form a cycle")) };
     *budget = left;
     if node.level > 0 {
         file.prefetch((0..node.count).map(|child| node.child(child)), node.usual_bytes());

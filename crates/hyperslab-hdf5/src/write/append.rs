@@ -105,11 +105,11 @@ impl Hdf5Append {
         let file = Arc::new(File::open(blob, Arc::new(NoExternals), 0)?);
         let mut superblock = file.superblock.clone();
         if superblock.flags & 5 != 0 {
-            return Err(Error::invalid(format!("{name}: another program writes it, or died doing so")));
+            return Err(Error::invalid(format!("{name}: another program is writing the file, or was killed while it did")));
         }
         if superblock.end > file.length {
             return Err(file.place("superblock", 0).corrupt(format!(
-                "the file ends at {:#x}, not at {:#x}: it was cut short",
+                "the file ends at {:#x}, not at {:#x}: it was truncated",
                 file.length, superblock.end
             )));
         }
@@ -175,7 +175,7 @@ impl Hdf5Append {
         if !self.recorders.contains_key(path) {
             let normal = normal_path(path);
             if self.grown.contains_key(&normal) {
-                return Err(Error::invalid(format!("{normal} is being made larger already")));
+                return Err(Error::invalid(format!("{normal} is already being enlarged")));
             }
             let recorder = self.file.operation(|| {
                 let address = self.address(&normal)?;
@@ -332,7 +332,7 @@ impl Sink for Hdf5Append {
         }
         let known = match Hdf5Store::new(Arc::clone(&self.file)).node(path) {
             Ok(Node::Group(known)) => known,
-            Ok(_) => return Err(Error::invalid(format!("{path} is there, and no group"))),
+            Ok(_) => return Err(Error::invalid(format!("{path} exists and is not a group"))),
             Err(error) => return Err(error),
         };
         for NewAttribute { name, values, .. } in new {
@@ -365,7 +365,7 @@ impl Sink for Hdf5Append {
     fn grow(&mut self, path: &str, shape: &[u64]) -> Result<Arc<dyn ArraySink>> {
         let path = normal_path(path);
         if self.grown.contains_key(&path) || self.recorders.keys().any(|own| normal_path(own) == path) {
-            return Err(Error::invalid(format!("{path} is being added to already")));
+            return Err(Error::invalid(format!("{path} is already being added to")));
         }
         let array = self
             .file

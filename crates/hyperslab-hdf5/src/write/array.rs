@@ -322,7 +322,7 @@ impl ArraySink for NewArray {
                 encoded.parts.len()
             )));
         };
-        let again = || Error::invalid(format!("{}: chunk {chunk:?} was written before", self.plan.name));
+        let again = || Error::invalid(format!("{}: chunk {chunk:?} was already written", self.plan.name));
         let output = &self.shared.output;
         let grid = &self.plan.spec.grid;
         let mut data = lock(&self.data);

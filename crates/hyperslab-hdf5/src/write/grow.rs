@@ -78,7 +78,7 @@ impl ArraySink for GrownArray {
             )));
         }
         if *lock(&self.flushed) || !lock(&self.written).insert(chunk.clone()) {
-            return Err(Error::invalid(format!("{name}: chunk {chunk:?} was written before")));
+            return Err(Error::invalid(format!("{name}: chunk {chunk:?} was already written")));
         }
         self.existing.array.put(chunk, &encoded).map(|_| ())
     }

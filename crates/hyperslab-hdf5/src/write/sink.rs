@@ -203,7 +203,7 @@ impl Sink for Hdf5Sink {
                 let mut names = lock(&self.shared.names);
                 let found = self.tree.get(&names.canonical(other));
                 let index = found.ok_or_else(|| {
-                    Error::invalid(format!("{path}: a link to {other}, which is not there"))
+                    Error::invalid(format!("{path}: a link to {other}, which does not exist"))
                 })?;
                 names.alias(path, other);
                 ChildTarget::Node(index)
@@ -277,7 +277,7 @@ impl Sink for Hdf5Sink {
     fn changes(&self) -> Vec<(String, String)> {
         let ignored = self.options.page_size.filter(|_| self.shared.output.page().is_none());
         let words = ignored.map(|page| {
-            format!("not cut into pages of {page} bytes, which libraries of any age do not know")
+            format!("not divided into pages of {page} bytes, which old libraries cannot read")
         });
         words.into_iter().map(|words| ("/".to_owned(), words)).collect()
     }

@@ -81,7 +81,7 @@ impl Tree {
             let found = match find(&file, &path[..end]) {
                 Ok(Found::Object(object)) => object,
                 Ok(Found::Dangling(_)) => {
-                    return Err(Error::invalid(format!("{}: a link leads nowhere", &path[..end])));
+                    return Err(Error::invalid(format!("{}: the link is dangling", &path[..end])));
                 }
                 Err(error) if error.is_not_found() => return Ok(false),
                 Err(error) => return Err(error),

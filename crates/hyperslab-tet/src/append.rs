@@ -390,7 +390,7 @@ impl Sink for TetAppend {
     fn grow(&mut self, path: &str, shape: &[u64]) -> Result<Arc<dyn ArraySink>> {
         let (id, old) = self.find(path)?;
         if self.ids.contains(&id) {
-            return Err(Error::invalid(format!("{path} is being appended to already")));
+            return Err(Error::invalid(format!("{path} is already being appended to")));
         }
         if shape.len() != old.rank() || shape.iter().zip(old.shape()).any(|(new, old)| new < old) {
             return Err(hyperslab_core::cannot_grow(path, old.shape(), shape));

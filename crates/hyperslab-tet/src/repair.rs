@@ -62,7 +62,7 @@ pub fn plan_repair(path: &Path, depth: Depth) -> Result<RepairPlan> {
     let mut plan = RepairPlan { path: path.to_owned(), fixes: Vec::new(), left: Vec::new() };
     let mut fix = |code, message: String| plan.fixes.push(Fix { code, message });
     if store.file.pending_append {
-        fix(PENDING, "apply the append that was committed and cut off".to_owned());
+        fix(PENDING, "complete the append that was interrupted after its commit".to_owned());
     }
     if store.file.index.strays() > 0 {
         fix("unreachable_rows", format!("remove {} rows that no array can reach", store.file.index.strays()));
@@ -73,13 +73,13 @@ pub fn plan_repair(path: &Path, depth: Depth) -> Result<RepairPlan> {
             fix("footer_invalid", format!("write a new footer in the place of the damaged one ({error})"));
         }
         FooterState::Damaged { .. } => {
-            fix("footer_flag", "say in the superblock that no footer ends the file".to_owned());
+            fix("footer_flag", "clear the footer flag in the superblock".to_owned());
         }
         FooterState::Absent => match flagged(&store)?.whole() {
             Some(footer) if footer.start >= used => {
-                fix("footer_flag", "say in the superblock that a footer ends the file".to_owned());
+                fix("footer_flag", "set the footer flag in the superblock".to_owned());
             }
-            _ if length > used => fix("trailing_bytes", format!("cut off the last {} bytes", length - used)),
+            _ if length > used => fix("trailing_bytes", format!("remove the last {} bytes", length - used)),
             _ => {}
         },
         FooterState::Whole(_) => {}
@@ -130,7 +130,7 @@ impl RepairPlan {
         }
         // The other fixes apply to the file with the append completed.
         if self.has(PENDING) && !crate::recover(&self.path)? {
-            return Err(Error::invalid(format!("{}: another append is at work", self.path.display())));
+            return Err(Error::invalid(format!("{}: another append is running", self.path.display())));
         }
         if self.fixes.iter().all(|fix| fix.code == PENDING) {
             return Ok(());

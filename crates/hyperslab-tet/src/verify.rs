@@ -212,7 +212,7 @@ fn recommend(path: &str, report: &mut Report) {
             ),
             "parse" => report.recommend(
                 "invalid_layout",
-                "The file is cut short or its structure is damaged. Make it anew from its source.",
+                "The file is truncated or its structure is damaged. Recreate it from its source.",
                 None,
             ),
             "dataset_tensor_bytes"

@@ -125,7 +125,7 @@ impl Sink for Netcdf3Append {
         let grid = grid(shape, item, is_record);
         let grown = GrownVariable { records, chunks: HashSet::new(), grid: grid.clone() };
         if lock(&self.shared).insert(number, grown).is_some() {
-            return Err(Error::invalid(format!("{path} was made longer before")));
+            return Err(Error::invalid(format!("{path} was already enlarged")));
         }
         Ok(Arc::new(GrownSink {
             shared: Arc::clone(&self.shared),
@@ -232,7 +232,7 @@ impl ArraySink for GrownSink {
         let is_new = lock(&self.shared).get_mut(&self.number).map(|grown| grown.chunks.insert(number));
         match is_new {
             Some(true) => {}
-            Some(false) => return Err(Error::invalid(format!("chunk {chunk:?} was written before"))),
+            Some(false) => return Err(Error::invalid(format!("chunk {chunk:?} was already written"))),
             None => return Err(Error::invalid("the file is finished")),
         }
         let part = ChunkRows::of(&self.spec.grid, chunk, self.unit as u64);

@@ -87,7 +87,7 @@ impl Drop for StoreLock {
 /// The error for a second writer.
 pub(super) fn busy(path: &Path) -> Error {
     Error::invalid(format!(
-        "{}: another writer is at work on it, or another program has it open; nothing was changed, try again later",
+        "{}: another writer is active, or another program has it open; nothing was changed, try again later",
         path.display()
     ))
 }

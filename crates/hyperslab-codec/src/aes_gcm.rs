@@ -1,4 +1,4 @@
-//! AES-256 in Galois/counter mode, with the key used as it is and no additional data.
+//! AES-256 in Galois/counter mode. The key is used as is, without additional data.
 
 use ::aes_gcm::aead::inout::InOutBuf;
 use ::aes_gcm::{AeadInOut, Aes256Gcm, KeyInit};
@@ -7,12 +7,12 @@ use crate::error::{Result, corrupt, size};
 
 const CODEC: &str = "AES-256-GCM";
 
-/// Decrypts `src` into `out`, which has its length.
+/// Decrypts `src` into `out`, which has the same length.
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) if the tag does not prove the bytes: the key is wrong or they were
-/// altered. Nothing of them is in `out` then.
+/// [`Corrupt`](crate::CodecError::Corrupt) if the tag does not match: the key is wrong or the bytes were
+/// altered. No plaintext is left in `out` then.
 pub fn open(key: &[u8; 32], iv: &[u8; 12], tag: &[u8; 16], src: &[u8], out: &mut [u8]) -> Result<()> {
     let (found, expected) = (src.len(), out.len());
     let buffer = InOutBuf::new(src, out).map_err(|_| size(CODEC, expected, found))?;
@@ -22,7 +22,7 @@ pub fn open(key: &[u8; 32], iv: &[u8; 12], tag: &[u8; 16], src: &[u8], out: &mut
     })
 }
 
-/// Encrypts `src` into `out`, which has its length, and returns the tag. An `iv` must never be used twice with
+/// Encrypts `src` into `out`, which has the same length, and returns the tag. Never use the same `iv` twice with
 /// one key.
 ///
 /// # Errors

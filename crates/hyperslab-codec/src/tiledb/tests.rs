@@ -105,7 +105,7 @@ fn strings_are_the_librarys() {
     assert_eq!((&back, offsets.as_slice()), (b"aabba", &[0, 1, 2, 4, 5][..]));
 }
 
-/// The length of the last string counts too, which the library forgets.
+/// The length of the last string must be included, which libtiledb forgets.
 #[test]
 fn a_long_last_string_survives_runs() {
     let long = vec![b'x'; 300];
@@ -145,7 +145,7 @@ proptest! {
         prop_assert_eq!(&back, &bytes);
     }
 
-    /// Whatever the bytes, a decoder returns.
+    /// Decoders terminate for any bytes.
     #[test]
     fn noise_is_refused_or_decoded(
         noise in prop::collection::vec(any::<u8>(), 0..80),

@@ -1,4 +1,4 @@
-//! What we write, we read: every layout, index, type and filter.
+//! Round trips of every layout, index, type and filter.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -37,9 +37,9 @@ fn everything_written_reads_the_same() {
     }
 }
 
-/// What the format cannot hold is refused when it is asked for, and nothing appears.
+/// Content that the format cannot hold is refused at once, and no file appears.
 #[test]
-fn what_hdf5_cannot_hold_is_refused() {
+fn unsupported_content_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.h5");
     let mut sink = Hdf5Sink::create(&path, Hdf5Options::default()).unwrap();
@@ -112,7 +112,7 @@ fn a_chunk_is_written_once_and_must_fit() {
     assert!(text.encode(&[0].as_slice().into(), &Elements::variable(["a\0b"])).is_err(), "it would be cut");
 }
 
-/// References lead to objects whatever is written first; one that leads nowhere leaves no file.
+/// References lead to their objects in any order of writing. A dangling one fails the commit, which leaves no file.
 #[test]
 fn references_lead_to_their_objects() {
     let folder = tempfile::tempdir().unwrap();

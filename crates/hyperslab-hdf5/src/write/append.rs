@@ -105,7 +105,9 @@ impl Hdf5Append {
         let file = Arc::new(File::open(blob, Arc::new(NoExternals), 0)?);
         let mut superblock = file.superblock.clone();
         if superblock.flags & 5 != 0 {
-            return Err(Error::invalid(format!("{name}: another program is writing the file, or was killed while it did")));
+            return Err(Error::invalid(format!(
+                "{name}: another program is writing the file, or was killed while it did"
+            )));
         }
         if superblock.end > file.length {
             return Err(file.place("superblock", 0).corrupt(format!(

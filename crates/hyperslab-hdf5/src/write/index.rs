@@ -130,7 +130,8 @@ impl IndexWriter {
             IndexKind::Single(_) => Self::Single(None, entries),
             IndexKind::Implicit => {
                 let bytes = most()?.checked_mul(entries.chunk_bytes);
-                let bytes = bytes.ok_or_else(|| Error::invalid("the chunks need more bytes than a file can hold"))?;
+                let bytes =
+                    bytes.ok_or_else(|| Error::invalid("the chunks need more bytes than a file can hold"))?;
                 Self::Implicit(output.allocate_data(bytes)?, numbering()?, entries)
             }
             IndexKind::FixedArray => Self::Fixed(Box::new(FixedWriter::new(entries, most()?)?), numbering()?),

@@ -276,9 +276,8 @@ impl Sink for Hdf5Sink {
 
     fn changes(&self) -> Vec<(String, String)> {
         let ignored = self.options.page_size.filter(|_| self.shared.output.page().is_none());
-        let words = ignored.map(|page| {
-            format!("not divided into pages of {page} bytes, which old libraries cannot read")
-        });
+        let words = ignored
+            .map(|page| format!("not divided into pages of {page} bytes, which old libraries cannot read"));
         words.into_iter().map(|words| ("/".to_owned(), words)).collect()
     }
 

@@ -152,7 +152,7 @@ fn h5py_follows_a_file_that_grows() {
 
 /// h5py finds the names that it wrote, in any encoding, after we extended the same groups.
 #[test]
-fn names_that_are_no_text_are_still_found() {
+fn names_that_are_not_utf8_are_still_found() {
     let run = |script: &str, path: &Path| {
         let interpreter = std::env::var_os("HYPERSLAB_PEERS").unwrap();
         let done = Command::new(interpreter).arg("-c").arg(script).arg(path).output().unwrap();

@@ -12,7 +12,7 @@ use hyperslab_core::{
 use hyperslab_hdf5::{Hdf5Options, Hdf5Sink};
 
 #[test]
-fn everything_written_reads_the_same() {
+fn everything_round_trips() {
     let folder = tempfile::tempdir().unwrap();
     for (name, compatibility) in written::COMPATIBILITIES {
         let path = folder.path().join(format!("{name}.h5"));
@@ -94,7 +94,7 @@ fn unsupported_content_is_refused() {
 }
 
 #[test]
-fn a_chunk_is_written_once_and_must_fit() {
+fn chunks_are_written_once_and_must_fit() {
     let folder = tempfile::tempdir().unwrap();
     let mut sink = Box::new(Hdf5Sink::create(&folder.path().join("x.h5"), Hdf5Options::default()).unwrap());
     for (name, chunk) in [("/chunked", [2]), ("/whole", [4])] {

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_floats_are_read_as_they_were() {
+    fn stored_floats_round_trip() {
         for bits in (0..=u16::MAX).map(|bits| bits.to_ne_bytes()) {
             let mut out = Vec::new();
             ieee(2, 5, 10).store(&bits, 2, &mut out);

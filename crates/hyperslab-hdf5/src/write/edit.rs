@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_goes_to_a_message_that_is_nothing() {
+    fn gaps_are_assigned_to_null_messages() {
         let mut gapless = block(&[(5, 3), (0, 6), (7, 2)], 0);
         // The gap is zeros, like the body of a null message.
         let mut open = block(&[(5, 3), (0, 4), (7, 2)], 2);

@@ -1,4 +1,4 @@
-"""Creates HDF5 files over the cross product of layouts, indexes, types and filters, with a description of what h5py reads from each.
+"""Creates HDF5 files over the cross product of layouts, indexes, types and filters, and describes what h5py reads.
 
 Run as `make.py FOLDER`: writes `NAME.h5` and `NAME.json` for every case.
 """

@@ -189,7 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn header_round_trips_and_lies_are_refused() -> Result<()> {
+    fn header_round_trips_and_invalid_ones_are_refused() -> Result<()> {
         let place = Place::new("x.tet", "chunk index", 104);
         let header = IndexHeader { rows: 2, memory_budget_bps: 2500, memory_budget_bytes: 7 };
         assert_eq!(IndexHeader::parse(&header.encode(), 240, place)?, header);

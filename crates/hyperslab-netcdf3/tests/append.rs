@@ -41,7 +41,7 @@ fn copied(name: &str, folder: &Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn records_are_seen_when_they_are_committed_and_not_before() {
+fn records_are_visible_only_after_the_commit() {
     for name in ["classic", "offset64", "data64"] {
         let folder = tempfile::tempdir().unwrap();
         let path = copied(name, folder.path());
@@ -85,7 +85,7 @@ fn a_single_record_variable_is_not_padded() {
 }
 
 #[test]
-fn what_cannot_grow_is_refused() {
+fn invalid_growth_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = copied("classic", folder.path());
     let mut sink = append(&path);

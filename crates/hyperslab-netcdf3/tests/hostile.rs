@@ -58,7 +58,7 @@ fn find(name: &str, what: &[u8]) -> usize {
 }
 
 #[test]
-fn every_truncated_header_is_refused_and_truncated_data_named() {
+fn truncated_headers_are_refused_and_truncated_data_is_reported() {
     for name in ["classic", "data64", "single_short", "scipy_1_2"] {
         let whole = golden(name);
         let header = opened(whole.clone()).unwrap().details().unwrap()["header_bytes"].as_u64().unwrap();
@@ -81,7 +81,7 @@ fn every_truncated_header_is_refused_and_truncated_data_named() {
 }
 
 #[test]
-fn false_claims_are_named() {
+fn false_claims_are_reported() {
     // Negative numbers: records, then the number of dimensions.
     assert!(refused("classic", 4, &[0x80, 0, 0, 1]).contains("negative"));
     assert!(refused("classic", 12, &[0xff, 0xff, 0xff, 0xff]).contains("negative"));

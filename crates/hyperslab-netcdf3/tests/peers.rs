@@ -101,7 +101,7 @@ fn write(path: &Path, variant: Option<&str>, variables: &[Declared<'_>], late: b
 }
 
 #[test]
-fn the_libraries_read_what_we_write() {
+fn the_libraries_read_our_files() {
     let folder = tempfile::tempdir().unwrap();
     let time: (&str, u64) = ("time", 1100);
     let (x, y) = (("x", 3), ("y", 2));
@@ -210,7 +210,7 @@ fn cells_that_are_never_written_hold_the_fill_value() {
 }
 
 #[test]
-fn what_the_format_lacks_is_refused_by_name() {
+fn unsupported_content_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let variant = Netcdf3Driver.info().variant("classic");
     let options = CreateOptions::default().with_variant(variant);

@@ -319,7 +319,7 @@ mod tests {
 
     /// Small sets are searched and large ones looked up; both give the same result and keep the order.
     #[test]
-    fn many_attributes_are_as_few() {
+    fn large_sets_behave_like_small_ones() {
         let mut attributes = Attributes::new();
         for number in 0..200 {
             attributes.set(format!("a{number}"), Value::from(number));

@@ -203,7 +203,7 @@ mod tests {
     use crate::{Blob, MappedBlob};
 
     #[test]
-    fn a_mapped_file_that_is_cut_short_is_an_error() {
+    fn truncated_mapped_files_are_errors() {
         guard_mappings();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");

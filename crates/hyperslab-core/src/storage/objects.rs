@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn local_and_memory_answer_alike() -> Result<()> {
+    fn local_and_memory_storage_behave_alike() -> Result<()> {
         let folder = tempfile::tempdir().unwrap();
         let large = vec![7; MAPPED_FROM as usize];
         let files: [(&str, &[u8]); 3] = [("a", b"1"), ("c/0/1", b"23"), ("c/0/2", &large)];

@@ -43,7 +43,7 @@ mod tests {
 
     /// Test case 14 of the GCM specification: zero key, zero IV, one block of zeros.
     #[test]
-    fn the_specifications_vector() {
+    fn specification_test_vector() {
         let (mut sealed, mut opened) = ([0; 16], [1; 16]);
         let tag = seal(&[0; 32], &[0; 12], &[0; 16], &mut sealed).unwrap();
         assert_eq!(sealed, 0xcea7_403d_4d60_6b6e_074e_c5d3_baf3_9d18_u128.to_be_bytes());
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn altered_bytes_are_refused_and_not_shown() {
+    fn altered_bytes_are_refused() {
         let (mut sealed, mut opened) = ([0; 5], [1; 5]);
         let tag = seal(&[7; 32], &[1; 12], b"hello", &mut sealed).unwrap();
         sealed[2] ^= 1;

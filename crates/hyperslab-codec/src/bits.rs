@@ -153,7 +153,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_put_is_got(fields in prop::collection::vec((any::<u128>(), 0..=128u32), 0..50)) {
+        fn written_bits_are_read_back(fields in prop::collection::vec((any::<u128>(), 0..=128u32), 0..50)) {
             let mut bytes = Vec::new();
             let mut writer = BitWriter::new(&mut bytes);
             for (value, n) in &fields {

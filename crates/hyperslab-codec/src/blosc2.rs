@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_of_many_blocks_is_put_back_together() {
+    fn arrays_of_many_blocks_are_reassembled() {
         let mut out = Vec::new();
         decode_vec(&data("blocks2.blosc2"), 1 << 22, &mut out).unwrap();
         assert!(out == stair(20 * 150 * 301, 2));
@@ -112,7 +112,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn damage_does_no_harm(
+        fn damage_never_panics(
             which in 0..17usize,
             head in 0..200usize,
             anywhere: prop::sample::Index,

@@ -148,7 +148,7 @@ mod tests {
         }
 
         #[test]
-        fn damage_does_no_harm(at in 0..STREAM.len(), to: u8, len in 0..1300usize, tail: Vec<u8>) {
+        fn damage_never_panics(at in 0..STREAM.len(), to: u8, len in 0..1300usize, tail: Vec<u8>) {
             let mut stream = STREAM.to_vec();
             stream[at] = to;
             let _ = decode(&stream, &mut vec![0; len]);

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_false_checksum_is_an_error() {
+    fn wrong_checksums_are_errors() {
         let mut zlib = include_bytes!("../tests/data/steps.zlib").to_vec();
         let last = zlib.len() - 1;
         zlib[last] ^= 1;
@@ -275,7 +275,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_do_no_harm(data: Vec<u8>, len in 0..512usize, wrapper in wrappers()) {
+        fn arbitrary_bytes_never_panic(data: Vec<u8>, len in 0..512usize, wrapper in wrappers()) {
             let _ = decode(wrapper, &data, &mut vec![0; len]);
             let mut out = Vec::new();
             let _ = decode_vec(wrapper, &data, len, &mut out);

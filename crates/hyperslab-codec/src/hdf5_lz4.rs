@@ -121,7 +121,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_do_no_harm(data: Vec<u8>, len: u8, block: u8) {
+        fn arbitrary_bytes_never_panic(data: Vec<u8>, len: u8, block: u8) {
             let stream = [&[0, 0, 0, 0, 0, 0, 0, len, 0, 0, 0, block][..], &data].concat();
             for stream in [&stream, &data] {
                 let mut out = Vec::new();

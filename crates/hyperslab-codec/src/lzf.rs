@@ -157,7 +157,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_do_no_harm(data: Vec<u8>, len in 0..512usize) {
+        fn arbitrary_bytes_never_panic(data: Vec<u8>, len in 0..512usize) {
             let _ = decode(&data, &mut vec![0; len]);
             let mut out = Vec::new();
             let _ = decode_vec(&data, len, &mut out);

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_comes_back() {
+    fn xz_streams_round_trip() {
         for src in [Vec::new(), vec![3; 100_000], noise(10_000), steps()] {
             let (mut stored, mut out) = (Vec::new(), vec![0; src.len()]);
             encode(&src, 1, &mut stored).unwrap();
@@ -175,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_do_no_harm(src: Vec<u8>, len in 0..512usize) {
+        fn arbitrary_bytes_never_panic(src: Vec<u8>, len in 0..512usize) {
             for container in [Container::Xz, Container::Alone, Container::Raw { dictionary: 4096, delta: 3 }] {
                 let _ = decode(container, &src, &mut vec![0; len]);
                 let _ = decode_vec(container, &src, len, &mut Vec::new());

@@ -268,7 +268,8 @@ impl Narrow {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::CodecError::Invalid) for a value that the type cannot represent: an integer out of range, or a NaN if the type has none.
+    /// [`Invalid`](crate::CodecError::Invalid) for a value that the type cannot represent: an integer
+    /// out of range, or a NaN if the type has none.
     pub fn encode(self, big: bool, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let none = |value: String| invalid(CODEC, format!("{value} has no place in {}", self.name()));
         if !self.is_float() {
@@ -320,7 +321,7 @@ mod tests {
     use crate::testing::data;
 
     #[test]
-    fn every_code_has_the_value_that_ml_dtypes_gives_it() {
+    fn every_code_matches_ml_dtypes() {
         for name in SMALL.iter().map(|small| small.name).chain(["int2", "int4", "uint2", "uint4", "bfloat16"])
         {
             let narrow = Narrow::parse(name).unwrap();
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_is_that_of_ml_dtypes() {
+    fn rounding_matches_ml_dtypes() {
         let raw = data("narrow.raw.f4");
         for small in SMALL
             .iter()
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_type_lacks_is_refused() {
+    fn unrepresentable_values_are_refused() {
         let nan = f32::NAN.to_ne_bytes();
         for (name, bytes) in [
             ("float4_e2m1fn", &nan[..]),

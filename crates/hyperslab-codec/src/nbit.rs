@@ -233,7 +233,7 @@ impl NBit {
     /// # Errors
     ///
     /// [`Size`](crate::CodecError::Size) if `out` is not [`decoded_len`](Self::decoded_len) bytes,
-    /// [`Corrupt`](crate::CodecError::Corrupt) if `src` is cut off.
+    /// [`Corrupt`](crate::CodecError::Corrupt) if `src` is truncated.
     pub fn decode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
         if self.decoded_len() != Some(out.len()) {
             return Err(size_error(CODEC, out.len(), self.decoded_len().unwrap_or(usize::MAX)));
@@ -365,7 +365,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_parameters_do_no_harm(
+        fn arbitrary_parameters_never_panic(
             client in prop::collection::vec(0..20u32, 0..40),
             src: Vec<u8>,
             len in 0..400usize,

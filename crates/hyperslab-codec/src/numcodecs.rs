@@ -338,7 +338,7 @@ mod tests {
     use crate::testing::data;
 
     #[test]
-    fn delta_is_that_of_numcodecs() {
+    fn delta_matches_numcodecs() {
         for (name, decoded, stored) in [
             ("i8.i2", Number::I64, Number::I16),
             ("u1.u1", Number::U8, Number::U8),
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_scale_offset_is_that_of_numcodecs() {
+    fn fixed_scale_offset_matches_numcodecs() {
         for (name, decoded, stored, scale, offset) in [
             ("f8.u1", Number::F64, Number::U8, 10.0, 1000.0),
             ("f4.i2", Number::F32, Number::I16, 7.0, -3.5),
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn quantize_and_packbits_are_those_of_numcodecs() {
+    fn quantize_and_packbits_match_numcodecs() {
         for (name, decoded, stored, digits) in [
             ("f8.f4", Number::F64, Number::F32, 2),
             ("f4.f4", Number::F32, Number::F32, 1),
@@ -415,7 +415,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_do_no_harm(src: Vec<u8>, len in 0..200usize) {
+        fn arbitrary_bytes_never_panic(src: Vec<u8>, len in 0..200usize) {
             let mut out = vec![0; len];
             let _ = Delta { decoded: Number::I32, stored: Number::F64 }.decode(&src, &mut out);
             let _ = Delta { decoded: Number::F32, stored: Number::F64 }.decode(&src, &mut out);

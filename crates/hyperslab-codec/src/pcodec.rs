@@ -162,7 +162,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_do_no_harm(src: Vec<u8>, len in 0..64usize) {
+        fn arbitrary_bytes_never_panic(src: Vec<u8>, len in 0..64usize) {
             for (_, number) in NUMBERS {
                 let _ = decode(number, &src, &mut vec![0; len * number.size()]);
             }

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn encoding_gives_the_bytes_of_libhdf5() {
+    fn encoding_matches_libhdf5() {
         for name in CASES {
             let filter = ScaleOffset::parse(&client(name)).unwrap();
             let (stored, raw) = (data(&format!("{name}.stored")), data(&format!("{name}.raw")));
@@ -430,7 +430,7 @@ mod tests {
         }
 
         #[test]
-        fn floats_come_back_rounded(values in prop::collection::vec(-1000.0..1000.0f64, 0..40), places in 0..5u32) {
+        fn floats_round_trip_rounded(values in prop::collection::vec(-1000.0..1000.0f64, 0..40), places in 0..5u32) {
             let filter = ScaleOffset::parse(&parameters(0, places, values.len() as u32, [1, 8, 0, 0], None)).unwrap();
             let src: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
             let (mut stored, mut out) = (Vec::new(), vec![0; src.len()]);
@@ -442,7 +442,7 @@ mod tests {
         }
 
         #[test]
-        fn any_float_bits_are_encoded_without_harm(bits in prop::collection::vec(any::<u32>(), 0..20), places: i8, fill: Option<u32>) {
+        fn encoding_arbitrary_float_bits_never_panics(bits in prop::collection::vec(any::<u32>(), 0..20), places: i8, fill: Option<u32>) {
             let filter = ScaleOffset::parse(&parameters(0, i32::from(places) as u32, bits.len() as u32, [1, 4, 0, 0], fill)).unwrap();
             let src: Vec<u8> = bits.iter().flat_map(|v| v.to_le_bytes()).collect();
             let (mut stored, mut out) = (Vec::new(), vec![0; src.len()]);
@@ -451,7 +451,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_do_no_harm(src: Vec<u8>, bits in 0..80u8, size in 0..10u32, class in 0..3u32, n in 0..60u32, factor in 0..70u32) {
+        fn arbitrary_bytes_never_panic(src: Vec<u8>, bits in 0..80u8, size in 0..10u32, class in 0..3u32, n in 0..60u32, factor in 0..70u32) {
             let method = if class == 0 { 2 } else { 0 };
             if let Ok(filter) = ScaleOffset::parse(&parameters(method, factor, n, [class, size, 1, 0], Some(3))) {
                 let len = filter.decoded_len().unwrap();

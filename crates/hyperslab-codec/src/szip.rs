@@ -360,7 +360,7 @@ mod tests {
         }
 
         #[test]
-        fn damage_does_no_harm(which in 0..22usize, at: prop::sample::Index, to: u8, cut: prop::sample::Index) {
+        fn damage_never_panics(which in 0..22usize, at: prop::sample::Index, to: u8, cut: prop::sample::Index) {
             let filter = Szip::parse(&client(CASES[which])).unwrap();
             let mut stored = data(&format!("{}.stored", CASES[which]));
             let at = 4 + at.index(stored.len() - 4);
@@ -372,7 +372,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_do_no_harm(src: Vec<u8>, mask: u8, block in 0..40u32, bits in 0..70u32, line in 0..200u32, len: u8) {
+        fn arbitrary_bytes_never_panic(src: Vec<u8>, mask: u8, block in 0..40u32, bits in 0..70u32, line in 0..200u32, len: u8) {
             if let Ok(filter) = Szip::parse(&[mask.into(), block, bits, line]) {
                 let stream = [&[len, 0, 0, 0][..], &src].concat();
                 let _ = filter.decode(&stream, &mut vec![0; len.into()]);

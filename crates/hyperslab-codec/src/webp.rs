@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn images_come_back_without_loss() {
+    fn images_round_trip_without_loss() {
         for pixels in [Pixels::Rgb, Pixels::Bgr, Pixels::Rgba, Pixels::Bgra] {
             for (width, height) in [(1, 1), (5, 3), (64, 17)] {
                 let image = image(pixels, width, height);

@@ -205,8 +205,8 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::CodecError::Corrupt) if there is none, [`Unsupported`](crate::CodecError::Unsupported) for another version of
-    /// the codec.
+    /// [`Corrupt`](crate::CodecError::Corrupt) if there is none, [`Unsupported`](crate::CodecError::Unsupported) for
+    /// another version of the codec.
     pub fn parse(src: &[u8]) -> Result<Self> {
         let [b'z', b'f', b'p', version, _, ..] = *src else {
             return Err(corrupt(CODEC, "no zfp header"));
@@ -240,7 +240,7 @@ impl Header {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) if `src` is cut off, [`Size`](crate::CodecError::Size) if the field has another size.
+/// [`Corrupt`](crate::CodecError::Corrupt) if `src` is truncated, [`Size`](crate::CodecError::Size) if the field has another size.
 pub fn decode(field: &Field, mode: Mode, src: &[u8], out: &mut [u8]) -> Result<()> {
     decode_from(field, mode.check()?, BitReader::new(src, 0), out)
 }
@@ -359,7 +359,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_do_no_harm(src: Vec<u8>, shape in proptest::collection::vec(0..9usize, 0..5)) {
+        fn arbitrary_bytes_never_panic(src: Vec<u8>, shape in proptest::collection::vec(0..9usize, 0..5)) {
             for scalar in [Scalar::Int32, Scalar::Int64, Scalar::Float32, Scalar::Float64] {
                 let field = Field::new(scalar, &shape).unwrap();
                 let mut out = vec![0; field.bytes().unwrap()];

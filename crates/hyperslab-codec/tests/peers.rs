@@ -42,7 +42,7 @@ fn chunks(size: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_references_read_what_is_written() -> Anything {
+fn reference_libraries_read_our_output() -> Anything {
     let python =
         std::env::var_os("HYPERSLAB_PEERS").ok_or("HYPERSLAB_PEERS names no Python; run cargo xtask test")?;
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("codec-peers");

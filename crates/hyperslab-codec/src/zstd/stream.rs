@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_any_size_make_the_whole() {
+    fn pieces_of_any_size_make_up_the_content() {
         let (plain, stored) = frames();
         for size in [1000, 128 << 10, plain.len(), plain.len() + 1] {
             let mut stream = Stream::new(&stored).unwrap();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_is_refused() {
+    fn incomplete_frames_are_refused() {
         let (_, mut stored) = frames();
         let all = |src: &[u8]| -> Result<()> {
             let mut stream = Stream::new(src)?;

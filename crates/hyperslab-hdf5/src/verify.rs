@@ -90,7 +90,10 @@ impl Check<'_> {
         } else if superblock.end < length {
             self.report.warning(
                 "file_length",
-                format!("{} bytes past the end that the superblock gives", length - superblock.end),
+                format!(
+                    "{} bytes past the end of the file stated by the superblock",
+                    length - superblock.end
+                ),
             );
         } else {
             self.report.passed("file_length", format!("{length} bytes"));

@@ -153,7 +153,9 @@ fn scale_offset(filter: &Filter, chunks: &Chunks<'_>, element: u32, factor: u32)
         other => return Err(Error::invalid(format!("{} has no meaning for {other}", filter.name))),
     };
     if class == 1 && !filter.parameters.contains_key("scale_factor") {
-        return Err(Error::invalid("scaleoffset: scale_factor says how many decimal places are kept"));
+        return Err(Error::invalid(
+            "scaleoffset: floats need scale_factor, the number of decimal places to keep",
+        ));
     }
     let cells =
         u32::try_from(chunks.cells).map_err(|_| Error::invalid("scaleoffset: a chunk of 2^32 cells"))?;

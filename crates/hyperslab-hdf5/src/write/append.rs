@@ -116,7 +116,7 @@ impl Hdf5Append {
             )));
         }
         if options.swmr && superblock.version < 3 {
-            return Err(file.unsupported("readers beside a writer, in a file of before libhdf5 1.10"));
+            return Err(file.unsupported("SWMR in a file format older than libhdf5 1.10"));
         }
         let space = file.operation(|| extend::check_file(&file).and_then(|()| FileSpace::read(&file)))?;
         // Files with an old superblock record their end relative to the base address.

@@ -218,7 +218,7 @@ impl Sink for Hdf5Sink {
             LinkTarget::Other(kind) => {
                 return Err(Error::unsupported(
                     path,
-                    format!("a link of kind {kind}, which only its writer knows"),
+                    format!("a link of kind {kind}, which is known only to the program that wrote it"),
                 ));
             }
         };

@@ -152,7 +152,7 @@ impl TetAppend {
             }
         }
         let Some((tail_start, head, footer)) = tail else {
-            return Err(Error::invalid(format!("{}: the tail has no place", self.name())));
+            return Err(Error::invalid(format!("{}: no place was found for the tail", self.name())));
         };
         stage.disk.write_at(&footer, end)?;
         let tail = (tail_start, end + footer.len() as u64, footer.len() as u64);

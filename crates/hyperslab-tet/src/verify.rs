@@ -182,7 +182,7 @@ fn recommend(path: &str, report: &mut Report) {
         match check.as_str() {
             "pending_append" => report.recommend(
                 "pending_append",
-                "An append was cut off after its commit. Complete it.",
+                "An append was interrupted after its commit. Complete it.",
                 repair(),
             ),
             "footer" => report.recommend(
@@ -192,17 +192,17 @@ fn recommend(path: &str, report: &mut Report) {
             ),
             "footer_flag" => report.recommend(
                 "footer_flag",
-                "A footer ends the file, but the superblock does not say so. Set the flag.",
+                "The file ends with a footer, but the superblock does not announce it. Set the flag.",
                 repair(),
             ),
             "trailing_bytes" => report.recommend(
                 "trailing_bytes",
-                "Bytes follow the last payload that nothing refers to. Cut them off.",
+                "There are unused bytes after the last payload. Truncate the file.",
                 repair(),
             ),
             "chunk_dataset_ids" => report.recommend(
                 "unreachable_rows",
-                "Rows of the index belong to no dataset or lie outside its grid. Remove them.",
+                "Rows of the index have no dataset or lie outside its grid. Remove them.",
                 repair(),
             ),
             "zone_maps" => report.recommend(
@@ -223,17 +223,17 @@ fn recommend(path: &str, report: &mut Report) {
             | "payload_offsets"
             | "payload_bounds" => report.recommend(
                 "lost_chunks",
-                "Chunks are lost or damaged. Other chunks can be read; make the array anew from its source.",
+                "Chunks are lost or damaged. Other chunks can be read; recreate the array from its source.",
                 None,
             ),
             "chunk_decode_skipped" => report.recommend(
                 "run_deep_verify",
-                "Not every chunk was decoded. Look at all of them.",
+                "Not every chunk was decoded. Check all of them.",
                 Some(format!("tet verify --deep {path}")),
             ),
             "payload_order" => report.recommend(
                 "non_contiguous_payloads",
-                "Payloads are not back to back in the order of the index. Nothing is wrong with them.",
+                "Payloads are not contiguous in index order. They are not damaged.",
                 None,
             ),
             _ => {}

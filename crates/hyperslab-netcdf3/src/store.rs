@@ -192,7 +192,7 @@ impl Store for Netcdf3Store {
             report.passed(
                 "variables",
                 format!(
-                    "{} variables and {} records are whole",
+                    "{} variables and {} records are complete",
                     self.header.variables.len(),
                     self.layout.records
                 ),

@@ -65,9 +65,9 @@ impl std::str::FromStr for ExternalFiles {
             "none" => Ok(Self::None),
             "beside" => Ok(Self::Beside),
             "any" => Ok(Self::Any),
-            _ => {
-                Err(Error::invalid(format!("{name:?} is not a rule for external files: none, beside or any")))
-            }
+            _ => Err(Error::invalid(format!(
+                "{name:?} is not a policy for external files; choose none, beside or any"
+            ))),
         }
     }
 }

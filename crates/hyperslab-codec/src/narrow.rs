@@ -271,7 +271,8 @@ impl Narrow {
     /// [`Invalid`](crate::CodecError::Invalid) for a value that the type cannot represent: an integer
     /// out of range, or a NaN if the type has none.
     pub fn encode(self, big: bool, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let none = |value: String| invalid(CODEC, format!("{value} has no place in {}", self.name()));
+        let none =
+            |value: String| invalid(CODEC, format!("{value} cannot be represented as {}", self.name()));
         if !self.is_float() {
             for byte in src {
                 if self.integer(*byte) != *byte {

@@ -1,4 +1,4 @@
-//! How fast the hot kernels are on one thread, against `memcpy` in the same run.
+//! Measures the speed of the hot kernels on one thread, relative to `memcpy` in the same run.
 //!
 //! `cargo run --release -p hyperslab-codec --example speed`
 
@@ -9,7 +9,7 @@ use hyperslab_codec::{
     bitshuffle, blosc, checksum, deflate, lz4, lzf, nbit, scale_offset, shuffle, szip, tiledb, zstd,
 };
 
-/// Best of several runs, in gigabytes of decoded bytes a second.
+/// The best of several runs, in gigabytes of decoded bytes per second.
 fn measure(name: &str, bytes: usize, mut work: impl FnMut()) {
     let mut best = f64::INFINITY;
     for _ in 0..9 {

@@ -1,4 +1,4 @@
-//! AES-256 in Galois/counter mode, with the key used as it is and no additional data.
+//! AES-256 in Galois/counter mode. The key is used as is, without additional data.
 
 use ::aes_gcm::aead::inout::InOutBuf;
 use ::aes_gcm::{AeadInOut, Aes256Gcm, KeyInit};
@@ -7,12 +7,12 @@ use crate::error::{Result, corrupt, size};
 
 const CODEC: &str = "AES-256-GCM";
 
-/// Decrypts `src` into `out`, which has its length.
+/// Decrypts `src` into `out`, which has the same length.
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) if the tag does not prove the bytes: the key is wrong or they were
-/// altered. Nothing of them is in `out` then.
+/// [`Corrupt`](crate::CodecError::Corrupt) if the tag does not match: the key is wrong or the bytes were
+/// altered. No plaintext is left in `out` then.
 pub fn open(key: &[u8; 32], iv: &[u8; 12], tag: &[u8; 16], src: &[u8], out: &mut [u8]) -> Result<()> {
     let (found, expected) = (src.len(), out.len());
     let buffer = InOutBuf::new(src, out).map_err(|_| size(CODEC, expected, found))?;
@@ -22,7 +22,7 @@ pub fn open(key: &[u8; 32], iv: &[u8; 12], tag: &[u8; 16], src: &[u8], out: &mut
     })
 }
 
-/// Encrypts `src` into `out`, which has its length, and returns the tag. An `iv` must never be used twice with
+/// Encrypts `src` into `out`, which has the same length, and returns the tag. Never use the same `iv` twice with
 /// one key.
 ///
 /// # Errors
@@ -43,7 +43,7 @@ mod tests {
 
     /// Test case 14 of the GCM specification: zero key, zero IV, one block of zeros.
     #[test]
-    fn the_specifications_vector() {
+    fn specification_test_vector() {
         let (mut sealed, mut opened) = ([0; 16], [1; 16]);
         let tag = seal(&[0; 32], &[0; 12], &[0; 16], &mut sealed).unwrap();
         assert_eq!(sealed, 0xcea7_403d_4d60_6b6e_074e_c5d3_baf3_9d18_u128.to_be_bytes());
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn altered_bytes_are_refused_and_not_shown() {
+    fn altered_bytes_are_refused() {
         let (mut sealed, mut opened) = ([0; 5], [1; 5]);
         let tag = seal(&[7; 32], &[1; 12], b"hello", &mut sealed).unwrap();
         sealed[2] ^= 1;

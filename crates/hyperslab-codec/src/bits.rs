@@ -7,7 +7,7 @@ use crate::error::{Result, corrupt};
 pub(crate) struct BitReader<'a> {
     codec: &'static str,
     rest: &'a [u8],
-    /// Unread bits, at the top; zeros below them.
+    /// Unread bits, in the high bits; the rest are zeros.
     held: u64,
     count: u32,
 }
@@ -17,7 +17,7 @@ impl<'a> BitReader<'a> {
         Self { codec, rest: bytes, held: 0, count: 0 }
     }
 
-    /// Holds at least 57 bits, or all that are left.
+    /// Refills the buffer to at least 57 bits, or to all that are left.
     fn refill(&mut self) {
         if let Some(bytes) = self.rest.first_chunk::<8>() {
             let taken = (64 - self.count) / 8;
@@ -102,7 +102,7 @@ impl<'a> BitReader<'a> {
 #[derive(Debug)]
 pub(crate) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
-    /// Bits not yet written, at the bottom.
+    /// Bits not yet written, in the low bits.
     held: u64,
     count: u32,
 }
@@ -136,7 +136,7 @@ impl<'a> BitWriter<'a> {
         }
     }
 
-    /// Writes the last bits, padded with zeros to a byte.
+    /// Writes the remaining bits, padded with zeros to a byte.
     pub(crate) fn finish(mut self) {
         if self.count > 0 {
             let pad = 8 - self.count;
@@ -153,7 +153,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_put_is_got(fields in prop::collection::vec((any::<u128>(), 0..=128u32), 0..50)) {
+        fn written_bits_are_read_back(fields in prop::collection::vec((any::<u128>(), 0..=128u32), 0..50)) {
             let mut bytes = Vec::new();
             let mut writer = BitWriter::new(&mut bytes);
             for (value, n) in &fields {

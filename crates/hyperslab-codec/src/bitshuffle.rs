@@ -2,14 +2,14 @@
 //!
 //! A block is a multiple of 8 elements. For byte `j` of an element (in memory order) and bit `k` of that byte (lowest
 //! first) there is a row of `n / 8` bytes; bit `b` of byte `i` of that row comes from element `8 i + b`. This is
-//! the transform of the bitshuffle library, of HDF5 filter 32008, of TileDB filter 8 and of the inside of Blosc blocks.
+//! the transform of the bitshuffle library, of HDF5 filter 32008, of TileDB filter 8 and inside Blosc blocks.
 //!
 //! It is three transposes, two of them byte shuffles: the elements' bytes into planes, then the bits of
 //! every eight bytes of a plane, then the bytes of those groups of eight into rows.
 //!
-//! [`encode`] and [`decode`] cut a chunk into blocks as the library does; [`encode_stream`] and [`decode_stream`] are the
-//! compressed form of HDF5 filter 32008: the decoded size (u64) and the bytes of a block (u32), then for every block
-//! the stored length (u32) and an LZ4 block or zstd frame, then fewer than 8 elements as they are. All
+//! [`encode`] and [`decode`] divide a chunk into blocks like the library; [`encode_stream`] and [`decode_stream`] handle the
+//! compressed form of HDF5 filter 32008: the decoded size (u64) and the bytes per block (u32), then for every block
+//! the stored length (u32) and an LZ4 block or zstd frame, then fewer than 8 unshuffled elements. All
 //! integers are big-endian.
 
 use std::cell::RefCell;
@@ -20,14 +20,14 @@ use crate::{lz4, shuffle, zstd};
 
 const CODEC: &str = "bitshuffle";
 
-/// The longest buffer that a thread keeps for the next stream.
+/// The largest buffer that a thread keeps for the next stream.
 const KEPT: usize = 16 << 20;
 
 thread_local! {
     static SCRATCH: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((Vec::new(), Vec::new())) };
 }
 
-/// Runs `work` with a buffer of `len` bytes of this thread.
+/// Runs `work` with this thread's buffer, resized to `len` bytes.
 fn with_scratch<T>(len: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
     SCRATCH.with_borrow_mut(|(scratch, _)| {
         if scratch.len() < len {
@@ -103,7 +103,7 @@ fn check_block(size: usize, src: &[u8], out: &[u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) if `src` is not such a multiple, [`Size`](crate::CodecError::Size) where
+/// [`Invalid`](crate::CodecError::Invalid) if `src` is not such a multiple, [`Size`](crate::CodecError::Size) if
 /// the lengths differ.
 pub fn encode_block(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     check_block(size, src, out)?;
@@ -160,13 +160,13 @@ pub fn decode_block(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     })
 }
 
-/// Elements that go through the three transposes together, so that they stay in the first cache: a multiple of 256,
-/// which fills the widest vectors of the shuffle of groups of eight.
+/// The number of elements transposed together, so that they stay in the L1 cache: a multiple of 256,
+/// which fills the widest vectors when groups of eight are shuffled.
 fn tile_len(size: usize) -> usize {
     (8192 / size / 256 * 256).max(256)
 }
 
-/// The library's own choice of a block, in elements: about 8 KiB, and at least 128 elements.
+/// The library's default block size in elements: about 8 KiB, and at least 128 elements.
 #[must_use]
 pub const fn default_block(size: usize) -> usize {
     let block = match 8192usize.checked_div(size) {
@@ -176,8 +176,8 @@ pub const fn default_block(size: usize) -> usize {
     if block < 128 { 128 } else { block }
 }
 
-/// The bytes of a block, and of the part of `len` bytes that is cut into blocks: the last block may be shorter, and
-/// fewer than 8 elements are left over. A `block` of 0 elements means the default.
+/// The bytes per block, and the length of the part of `len` bytes that is divided into blocks. The last block may be
+/// shorter, and fewer than 8 elements are left over. A `block` of 0 elements means the default.
 fn geometry(size: usize, block: usize, len: usize) -> Result<(usize, usize)> {
     let block = if block == 0 { default_block(size) } else { block };
     if !block.is_multiple_of(8) {
@@ -188,11 +188,11 @@ fn geometry(size: usize, block: usize, len: usize) -> Result<(usize, usize)> {
     Ok((bytes, len - len % group))
 }
 
-/// Shuffles a chunk in blocks of `block` elements (0: [`default_block`]); what is left over is copied.
+/// Shuffles a chunk in blocks of `block` elements (0: [`default_block`]). Left-over elements are copied.
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) if `size` is 0 or `block` no multiple of 8,
+/// [`Invalid`](crate::CodecError::Invalid) if `size` is 0 or `block` is not a multiple of 8,
 /// [`Size`](crate::CodecError::Size) if the lengths differ.
 pub fn encode(size: usize, block: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     check(size, src, out)?;
@@ -224,14 +224,14 @@ pub fn decode(size: usize, block: usize, src: &[u8], out: &mut [u8]) -> Result<(
 pub enum Inner {
     /// LZ4 blocks.
     Lz4,
-    /// zstd frames; the level counts only when compressing.
+    /// zstd frames. The level is only used when compressing.
     Zstd {
         /// The library's level.
         level: i32,
     },
 }
 
-/// The size that a stream says it decodes to; a claim.
+/// The decoded size stated by a stream, unverified.
 ///
 /// # Errors
 ///
@@ -244,7 +244,7 @@ pub fn stream_len(src: &[u8]) -> Result<u64> {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) if it is damaged or cut off, [`Size`](crate::CodecError::Size) if it
+/// [`Corrupt`](crate::CodecError::Corrupt) if it is damaged or truncated, [`Size`](crate::CodecError::Size) if it
 /// decodes to any other size.
 pub fn decode_stream(inner: Inner, size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     if size == 0 {
@@ -261,7 +261,7 @@ pub fn decode_stream(inner: Inner, size: usize, src: &[u8], out: &mut [u8]) -> R
     }
     let (bytes, body) = geometry(size, stated / size, out.len())?;
     let (blocks, rest) = out.split_at_mut(body);
-    // One buffer for all blocks, no longer than the output.
+    // A single buffer for all blocks, no longer than the output.
     let mut unpacked = SCRATCH.with_borrow_mut(|(_, buffer)| std::mem::take(buffer));
     unpacked.resize(unpacked.len().max(bytes.min(body)), 0);
     let mut decode_all = || {
@@ -289,7 +289,7 @@ pub fn decode_stream(inner: Inner, size: usize, src: &[u8], out: &mut [u8]) -> R
 ///
 /// # Errors
 ///
-/// As [`decode_stream`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then as it was.
+/// As [`decode_stream`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then unchanged.
 pub fn decode_stream_vec(
     inner: Inner,
     size: usize,
@@ -308,8 +308,8 @@ pub fn decode_stream_vec(
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) if `size` is 0, `src` no multiple of it, `block` no multiple of 8, or a block
-/// longer than 32 bits can say.
+/// [`Invalid`](crate::CodecError::Invalid) if `size` is 0, `src` is not a multiple of it, `block` is not a multiple of 8, or a block
+/// is longer than a 32-bit length.
 pub fn encode_stream(inner: Inner, size: usize, block: usize, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if size == 0 || !src.len().is_multiple_of(size) {
         return Err(invalid(

@@ -1,18 +1,18 @@
-//! Blosc chunks: a header, the places of the blocks, and blocks that are coded on their own.
+//! Blosc chunks: a header, the offsets of the blocks, and independently encoded blocks.
 //!
-//! Both generations are read: version 1 and 2 chunks of C-Blosc (Zarr's `blosc`, HDF5 filter 32001) and version 3 to 5
-//! chunks of C-Blosc2, which are found inside [`blosc2`](crate::blosc2) frames. [`encode`] writes version 2.
+//! Both generations can be read: version 1 and 2 chunks of C-Blosc (Zarr's `blosc`, HDF5 filter 32001) and version 3 to 5
+//! chunks of C-Blosc2, which occur inside [`blosc2`](crate::blosc2) frames. [`encode`] writes version 2.
 //!
-//! The header is 16 bytes: version, version of the codec's format, flags, size of an element; then decoded size, size of a
-//! block and stored size, 32 bits little-endian each. The flags say: 1 byte shuffle, 2 stored as is, 4 bit shuffle,
-//! 8 delta, 16 blocks are not split; the top three bits name the [`Codec`]. Flags 1 and 4 together announce 16 bytes
-//! more, with up to six filters.
+//! The header has 16 bytes: version, version of the codec's format, flags, element size; then decoded size, block size
+//! and stored size, each 32 bits, little-endian. The flags are: 1 byte shuffle, 2 stored uncompressed, 4 bit shuffle,
+//! 8 delta, 16 blocks are not split; the top three bits select the [`Codec`]. Flags 1 and 4 together announce 16 more
+//! bytes, with up to six filters.
 //!
-//! A block is filtered, then split into one stream for every byte of an element, or left whole; the last, shorter block is
-//! never split. A stream is its stored size (32 bits) and its bytes; stored at full size they are not compressed.
-//! In version 3 and up a stored size of 0 is a run of zeros, a negative one a run of one byte.
+//! A block is filtered, and may then be split into one stream for every byte of an element; the last, shorter block is
+//! never split. A stream is its stored size (32 bits) and its bytes. If the stored size is the full size, it is not compressed.
+//! From version 3 on, a stored size of 0 is a run of zeros, and a negative one a run of one byte.
 //!
-//! Since blocks are independent, [`Chunk::decode_block`] and [`Chunk::decode_range`] touch only what is asked for.
+//! Since blocks are independent, [`Chunk::decode_block`] and [`Chunk::decode_range`] only decode the requested parts.
 
 mod blosclz;
 mod encode;
@@ -30,19 +30,19 @@ use crate::{bitshuffle, deflate, lz4, shuffle, snappy, zstd};
 
 const CODEC: &str = "blosc";
 
-/// The fewest elements of a block that C-Blosc 1 splits.
+/// The minimum number of elements in a block that C-Blosc 1 splits.
 const MIN_SPLIT: usize = 128;
-/// The largest element whose blocks C-Blosc 1 splits.
+/// The maximum element size for which C-Blosc 1 splits blocks.
 const MAX_SPLITS: usize = 16;
 
-/// The longest buffer that a thread keeps for the next block.
+/// The largest buffer that a thread keeps for the next block.
 const KEPT: usize = 16 << 20;
 
 thread_local! {
     static SCRATCH: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `work` with a buffer of `len` bytes of this thread; calls may nest.
+/// Runs `work` with this thread's buffer, resized to `len` bytes. Calls may be nested.
 fn with_scratch<T>(len: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
     let mut buffer = SCRATCH.with_borrow_mut(Vec::pop).unwrap_or_default();
     if buffer.len() < len {
@@ -55,23 +55,23 @@ fn with_scratch<T>(len: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
     answer
 }
 
-/// A parsed chunk: its header, and the bytes that the blocks are in.
+/// A parsed chunk: its header, and the bytes that contain the blocks.
 ///
-/// The header's sizes are claims: compare [`Header::decoded_len`] with the size that the chunk must have before decoding parts
-/// of it, since a block may be as long as the chunk.
+/// The sizes in the header are unverified: compare [`Header::decoded_len`] with the expected size of the chunk before
+/// decoding parts of it, since a block may be as long as the chunk.
 #[derive(Debug, Clone)]
 pub struct Chunk<'a> {
     header: Header,
-    /// The whole chunk, cut off at its stored size.
+    /// The whole chunk, limited to its stored size.
     bytes: &'a [u8],
 }
 
 impl<'a> Chunk<'a> {
-    /// Parses a chunk's header and checks that its table of blocks is there; bytes after the chunk are ignored.
+    /// Parses a chunk's header and checks that its table of blocks is present. Bytes after the chunk are ignored.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::CodecError::Corrupt) if the header is impossible or `src` is cut off,
+    /// [`Corrupt`](crate::CodecError::Corrupt) if the header is impossible or `src` is truncated,
     /// [`Unsupported`](crate::CodecError::Unsupported) if it asks for codecs or filters that are not built in.
     pub fn parse(src: &'a [u8]) -> Result<Self> {
         let header = Header::parse(src)?;
@@ -102,14 +102,14 @@ impl<'a> Chunk<'a> {
         &self.header
     }
 
-    /// The part of the decoded chunk that block `block` holds; empty if there is no such block.
+    /// The range of the decoded chunk in block `block`; empty if there is no such block.
     #[must_use]
     pub fn block_range(&self, block: usize) -> Range<usize> {
         let start = block.saturating_mul(self.header.block_len).min(self.header.decoded_len);
         start..start.saturating_add(self.header.block_len).min(self.header.decoded_len)
     }
 
-    /// Decodes block `block` into `out`, which is as long as [`block_range`](Self::block_range) says.
+    /// Decodes block `block` into `out`, whose length must be that of [`block_range`](Self::block_range).
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl<'a> Chunk<'a> {
             }
             Special::Nan => return fill_nan(header.element, out),
             Special::Value => {
-                // Blocks are whole elements, and `parse` saw that the chunk is whole values.
+                // Blocks are whole elements, and `parse` has checked that the chunk is too.
                 for (i, byte) in out.iter_mut().enumerate() {
                     *byte = body[(range.start + i) % body.len()];
                 }
@@ -155,7 +155,7 @@ impl<'a> Chunk<'a> {
         })
     }
 
-    /// Undoes `filters`, last first: `src` to `out`.
+    /// Undoes `filters`, last first, from `src` to `out`.
     fn undo(&self, filters: &[Filter], block: usize, src: &mut [u8], out: &mut [u8]) -> Result<()> {
         let Some((last, before)) = filters.split_last() else {
             out.copy_from_slice(src);
@@ -180,7 +180,7 @@ impl<'a> Chunk<'a> {
         self.undo(before, block, src, out)
     }
 
-    /// Block 0 is the exclusive or with the element before, any other that with block 0.
+    /// Block 0 is XORed with the element before, all others with block 0.
     fn undo_delta(&self, block: usize, out: &mut [u8]) -> Result<()> {
         let size = match self.header.element {
             element @ (1 | 2 | 4 | 8) => element,
@@ -203,7 +203,7 @@ impl<'a> Chunk<'a> {
         })
     }
 
-    /// Decodes the streams of a block, which are at the front of `src`.
+    /// Decodes the streams of a block from the front of `src`.
     fn decode_streams(&self, src: &[u8], block: usize, out: &mut [u8]) -> Result<()> {
         let header = &self.header;
         let mut count = 1;
@@ -222,7 +222,7 @@ impl<'a> Chunk<'a> {
         for out in out.chunks_exact_mut(each) {
             let stored = reader.u32_le()? as i32;
             if header.version > 2 && stored <= 0 {
-                // The byte of a run is in the low bits of the negated size.
+                // The repeated byte is in the low bits of the negated size.
                 if stored < 0 && reader.u8()? & 1 == 0 {
                     return Err(unsupported(CODEC, "a stream with an unknown token"));
                 }
@@ -266,11 +266,11 @@ impl<'a> Chunk<'a> {
         Ok(())
     }
 
-    /// Decodes bytes `start..start + out.len()` of the chunk, and only the blocks that overlap them.
+    /// Decodes bytes `start..start + out.len()` of the chunk, decoding only the blocks that overlap them.
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) if the chunk is shorter than that, [`Corrupt`](crate::CodecError::Corrupt) where
+    /// [`Size`](crate::CodecError::Size) if the chunk is shorter than that, [`Corrupt`](crate::CodecError::Corrupt) if
     /// a block is damaged.
     pub fn decode_range(&self, start: usize, out: &mut [u8]) -> Result<()> {
         let end = start.checked_add(out.len()).filter(|&end| end <= self.header.decoded_len);
@@ -296,7 +296,7 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// Fills with the quiet NaN of the element's size.
+/// Fills with quiet NaNs of the element size.
 fn fill_nan(element: usize, out: &mut [u8]) -> Result<()> {
     let nan: Cow<'static, [u8]> = match element {
         4 => Cow::Owned(f32::NAN.to_le_bytes().to_vec()),
@@ -309,7 +309,7 @@ fn fill_nan(element: usize, out: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-/// Whole groups of 8 elements are shuffled; where some are left over, version 2 shuffles nothing.
+/// Whole groups of 8 elements are shuffled. If elements are left over, version 2 does not shuffle at all.
 fn unbitshuffle(header: &Header, src: &[u8], out: &mut [u8]) -> Result<()> {
     let element = header.element;
     let count = src.len() / element;
@@ -333,7 +333,7 @@ pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then as it was.
+/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then unchanged.
 pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     let chunk = Chunk::parse(src)?;
     if chunk.header.decoded_len > limit {

@@ -2,13 +2,13 @@
 //!
 //! A frame begins with a MessagePack array of 14: the magic `b2frame`, lengths of header and frame, flags, decoded and stored
 //! size, sizes of element, block and chunk, the filters, and named metadata. Then come the chunks, then a chunk that
-//! holds the place of every chunk, 64 bits each, relative to the end of the header. A place with its top bit set means
-//! a chunk of one value: zeros, NaN, or never written.
+//! holds the offset of every chunk, 64 bits each, relative to the end of the header. An offset with its top bit set is a
+//! special chunk: zeros, NaN, or never written.
 //!
-//! Metadata named `b2nd` says that the data is an array: its shape, that of a chunk and that of a block. The blocks
-//! of a chunk, and the chunks, are then boxes in C order, padded to whole boxes; decoding puts them back into the array.
+//! Metadata named `b2nd` marks the data as an array, and holds the shapes of the array, of its chunks and of their blocks.
+//! Chunks and blocks are then boxes in C order, padded to full size; decoding puts them in place in the array.
 //!
-//! Frames are read only. Sparse frames (directories), dictionaries and plugin codecs are not.
+//! Frames can only be read. Sparse frames (directories), dictionaries and plugin codecs are not supported.
 
 mod frame;
 mod nd;
@@ -23,8 +23,8 @@ const CODEC: &str = "blosc2";
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) if the frame is damaged or cut off, [`Size`](crate::CodecError::Size) if it
-/// decodes to any other size, [`Unsupported`](crate::CodecError::Unsupported) if it needs what is not built in.
+/// [`Corrupt`](crate::CodecError::Corrupt) if the frame is damaged or truncated, [`Size`](crate::CodecError::Size) if it
+/// decodes to any other size, [`Unsupported`](crate::CodecError::Unsupported) if it needs a feature that is not built in.
 pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
     let frame = Frame::parse(src)?;
     let len = frame.decoded_len()?;
@@ -38,7 +38,7 @@ pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then as it was.
+/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then unchanged.
 pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     let frame = Frame::parse(src)?;
     let len = frame.decoded_len()?;
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_of_many_blocks_is_put_back_together() {
+    fn arrays_of_many_blocks_are_reassembled() {
         let mut out = Vec::new();
         decode_vec(&data("blocks2.blosc2"), 1 << 22, &mut out).unwrap();
         assert!(out == stair(20 * 150 * 301, 2));
@@ -112,7 +112,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn damage_does_no_harm(
+        fn damage_never_panics(
             which in 0..17usize,
             head in 0..200usize,
             anywhere: prop::sample::Index,

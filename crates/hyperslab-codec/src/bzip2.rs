@@ -1,6 +1,6 @@
-//! bzip2 streams, one or more one after another (HDF5 filter 307, TileDB filter 5, numcodecs `bz2`).
+//! bzip2: one or more concatenated streams (HDF5 filter 307, TileDB filter 5, numcodecs `bz2`).
 //!
-//! Memory: the decoder takes what a stream's level claims, at most 3.7 MB, whatever the output's size.
+//! The decoder allocates what a stream's level requires, at most 3.7 MB, whatever the output's size.
 
 use bzip2::{Action, Compress, Compression, Decompress, Status};
 
@@ -9,7 +9,7 @@ use crate::error::{Result, corrupt, invalid, size, too_long};
 
 const CODEC: &str = "bzip2";
 
-/// Decodes one stream; returns the bytes consumed and written, or `None` when it does not fit.
+/// Decodes one stream. Returns the bytes consumed and written, or `None` if it does not fit.
 fn decode_stream(src: &[u8], out: &mut [u8]) -> Result<Option<(usize, usize)>> {
     let mut decoder = Decompress::new(false);
     let (mut taken, mut written) = (0, 0);
@@ -55,7 +55,7 @@ fn decode_some(src: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) if a stream is damaged or cut off, or other bytes follow the last;
+/// [`Corrupt`](crate::CodecError::Corrupt) if a stream is damaged or truncated, or other bytes follow the last;
 /// [`Size`](crate::CodecError::Size) if they decode to any other size.
 pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
     match decode_some(src, out)? {
@@ -69,7 +69,7 @@ pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then as it was.
+/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then unchanged.
 pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     decode_growing(CODEC, src.len().saturating_mul(8), limit, out, |room| decode_some(src, room))
 }
@@ -148,7 +148,7 @@ mod tests {
         }
 
         #[test]
-        fn damage_does_no_harm(at in 0..STREAM.len(), to: u8, len in 0..1300usize, tail: Vec<u8>) {
+        fn damage_never_panics(at in 0..STREAM.len(), to: u8, len in 0..1300usize, tail: Vec<u8>) {
             let mut stream = STREAM.to_vec();
             stream[at] = to;
             let _ = decode(&stream, &mut vec![0; len]);

@@ -1,6 +1,6 @@
-//! Checksums: sums of a few bytes, and digests.
+//! Checksums and digests.
 //!
-//! Each is a function of a slice; where a format puts the sum, and in which byte order, is the format's business.
+//! Each is a function of a slice. The format crates know where a checksum is stored, and in which byte order.
 //!
 //! | function | used by |
 //! |---|---|
@@ -51,7 +51,7 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     sha2::Sha256::digest(bytes).into()
 }
 
-/// Fletcher's checksum as HDF5 computes it: over big-endian pairs of bytes, an odd last byte being the high half.
+/// Fletcher's checksum as computed by HDF5: over big-endian pairs of bytes, with an odd last byte as the high half.
 ///
 /// HDF5 stores it as a little-endian integer after the data.
 ///
@@ -60,16 +60,16 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
 /// ```
 #[must_use]
 pub fn fletcher32(bytes: &[u8]) -> u32 {
-    /// Words that are summed side by side.
+    /// The number of words summed side by side.
     const LANES: usize = 16;
-    /// The most words of a lane whose weighted sum fits 32 bits.
+    /// The maximum number of words per lane for which the weighted sum fits in 32 bits.
     const ROUNDS: usize = 360;
-    // Sums modulo 65535; the end-around carry of the definition makes a multiple of 65535 other than 0 itself.
+    // Sums modulo 65535. Due to the definition's end-around carry, a multiple of 65535 other than 0 stays 65535.
     let (mut sum1, mut sum2) = (0u64, 0u64);
     let (pairs, odd) = bytes.as_chunks::<2>();
     let (groups, rest) = pairs.as_chunks::<LANES>();
     for block in groups.chunks(ROUNDS) {
-        // Per lane: the sum, and the sum of the sums, in which the last word counts once.
+        // Per lane: the sum, and the sum of the running sums, in which the last word counts once.
         let (mut plain, mut weighted) = ([0u32; LANES], [0u32; LANES]);
         for group in block {
             for lane in 0..LANES {
@@ -79,7 +79,7 @@ pub fn fletcher32(bytes: &[u8]) -> u32 {
         }
         let total: u64 = plain.iter().map(|&sum| u64::from(sum)).sum();
         let rounds: u64 = weighted.iter().map(|&sum| u64::from(sum)).sum();
-        // Lane j of a group has j words less after it than lane 0.
+        // In a group, j fewer words follow lane j than lane 0.
         let early: u64 = (0..).zip(&plain).map(|(lane, &sum): (u64, _)| lane * u64::from(sum)).sum();
         let words = (block.len() * LANES) as u64;
         sum2 = carry(sum2 + words * sum1 + LANES as u64 * rounds - early);
@@ -96,26 +96,26 @@ pub fn fletcher32(bytes: &[u8]) -> u32 {
     (sum2 << 16 | sum1) as u32
 }
 
-/// A sum modulo 65535 that is 0 only for 0.
+/// The sum modulo 65535, but 0 only for 0.
 fn carry(sum: u64) -> u64 {
     if sum == 0 { 0 } else { (sum - 1) % 0xffff + 1 }
 }
 
-/// Is a checksum the stored one? In a build for a fuzzer every checksum is: a fuzzer cannot guess them, and is let through to what
-/// follows them.
+/// Returns true if a checksum matches the stored one. Under a fuzzer every checksum matches, because a fuzzer cannot guess
+/// them and should reach the code behind them.
 #[must_use]
-#[expect(unexpected_cfgs, reason = "cargo-fuzz sets it, and nobody declares it")]
+#[expect(unexpected_cfgs, reason = "set by cargo-fuzz, but not declared")]
 pub const fn agree(computed: u32, stored: u32) -> bool {
     computed == stored || cfg!(fuzzing)
 }
 
-/// Checks data against the checksum that HDF5 stored after it.
+/// Verifies data against the checksum that HDF5 stored after it.
 ///
-/// Big-endian writers before HDF5 1.6.3 stored the two bytes of each half in the other order; either is right.
+/// Big-endian writers before HDF5 1.6.3 swapped the two bytes of each half; both forms are accepted.
 ///
 /// # Errors
 ///
-/// [`Checksum`](CodecError::Checksum) if it is neither.
+/// [`Checksum`](CodecError::Checksum) if neither form matches.
 pub fn verify_fletcher32(bytes: &[u8], stored: u32) -> Result<()> {
     let computed = fletcher32(bytes);
     let [a, b, c, d] = computed.to_be_bytes();
@@ -125,12 +125,12 @@ pub fn verify_fletcher32(bytes: &[u8], stored: u32) -> Result<()> {
     Err(CodecError::Checksum { codec: "fletcher32", computed: computed.into(), stored: stored.into() })
 }
 
-/// Bob Jenkins's lookup3 `hashlittle`, which ends every checksummed HDF5 structure.
+/// Bob Jenkins's lookup3 `hashlittle`, the checksum of HDF5's metadata structures.
 ///
 /// `initial` is 0 in HDF5.
 #[must_use]
 pub fn lookup3(bytes: &[u8], initial: u32) -> u32 {
-    // Only the low 32 bits of the length take part.
+    // Only the low 32 bits of the length are used.
     let start = 0xdead_beef_u32.wrapping_add(bytes.len() as u32).wrapping_add(initial);
     let (mut a, mut b, mut c) = (start, start, start);
     let word = |at: &[u8]| u32::from_le_bytes([at[0], at[1], at[2], at[3]]);

@@ -1,9 +1,9 @@
-//! DEFLATE (RFC 1951), bare or wrapped as zlib (RFC 1950) or gzip (RFC 1952), by libdeflate, with
-//! contexts kept per thread.
+//! DEFLATE (RFC 1951), raw or wrapped as zlib (RFC 1950) or gzip (RFC 1952), using libdeflate with
+//! per-thread contexts.
 //!
-//! HDF5 filter 1 and TileDB filter 1 ("gzip") store zlib streams; Zarr's `gzip` stores gzip members, of which
-//! there may be several one after another, then perhaps zero bytes. The wrappers' checksums are checked.
-//! Bytes after a zlib stream are ignored, as the formats' own readers do.
+//! HDF5 filter 1 and TileDB filter 1 ("gzip") store zlib streams. Zarr's `gzip` stores one or more concatenated
+//! gzip members, possibly followed by zero bytes. The wrappers' checksums are verified.
+//! Bytes after a zlib stream are ignored, as by the formats' own readers.
 
 use std::cell::RefCell;
 
@@ -12,10 +12,10 @@ use libdeflater::{CompressionLvl, Compressor};
 use crate::bytes::decode_growing;
 use crate::error::{Result, corrupt, invalid, size, too_long};
 
-/// What surrounds the DEFLATE data.
+/// The wrapper of the DEFLATE data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wrapper {
-    /// Nothing.
+    /// None.
     Raw,
     /// Two bytes before, Adler-32 after.
     Zlib,
@@ -38,13 +38,13 @@ thread_local! {
     static ENCODERS: RefCell<[Option<Compressor>; 13]> = const { RefCell::new([const { None }; 13]) };
 }
 
-/// How one stream ended.
+/// The result of decoding one stream.
 enum Outcome {
     /// The number of bytes consumed and written.
     Done { taken: usize, written: usize },
-    /// The output is too small for it.
+    /// The output is too small.
     NoRoom,
-    /// It is damaged or cut off.
+    /// The stream is damaged or truncated.
     Bad,
 }
 
@@ -103,7 +103,7 @@ mod library {
     }
 }
 
-/// Decodes `src` into the front of `out`; `None` when it does not fit.
+/// Decodes `src` into the front of `out`; `None` if it does not fit.
 fn decode_some(wrapper: Wrapper, src: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
     let codec = wrapper.codec();
     DECODER.with_borrow_mut(|slot| {
@@ -136,7 +136,7 @@ fn decode_some(wrapper: Wrapper, src: &[u8], out: &mut [u8]) -> Result<Option<us
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) if the stream is damaged or cut off,
+/// [`Corrupt`](crate::CodecError::Corrupt) if the stream is damaged or truncated,
 /// [`Size`](crate::CodecError::Size) if it decodes to any other size.
 pub fn decode(wrapper: Wrapper, src: &[u8], out: &mut [u8]) -> Result<()> {
     match decode_some(wrapper, src, out)? {
@@ -150,7 +150,7 @@ pub fn decode(wrapper: Wrapper, src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then as it was.
+/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then unchanged.
 pub fn decode_vec(wrapper: Wrapper, src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     let guess = src.len().saturating_mul(4);
     decode_growing(wrapper.codec(), guess, limit, out, |room| decode_some(wrapper, src, room))
@@ -158,7 +158,7 @@ pub fn decode_vec(wrapper: Wrapper, src: &[u8], limit: usize, out: &mut Vec<u8>)
 
 /// Appends `src`, compressed, to `out`.
 ///
-/// Levels are libdeflate's, 0 (stored) to 12; those of zlib mean about the same, and −1 is the default, 6.
+/// Levels are libdeflate's, 0 (stored) to 12, which roughly correspond to those of zlib. −1 is the default, 6.
 ///
 /// # Errors
 ///
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_false_checksum_is_an_error() {
+    fn wrong_checksums_are_errors() {
         let mut zlib = include_bytes!("../tests/data/steps.zlib").to_vec();
         let last = zlib.len() - 1;
         zlib[last] ^= 1;
@@ -275,7 +275,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_do_no_harm(data: Vec<u8>, len in 0..512usize, wrapper in wrappers()) {
+        fn arbitrary_bytes_never_panic(data: Vec<u8>, len in 0..512usize, wrapper in wrappers()) {
             let _ = decode(wrapper, &data, &mut vec![0; len]);
             let mut out = Vec::new();
             let _ = decode_vec(wrapper, &data, len, &mut out);

@@ -1,7 +1,7 @@
 //! Every decoder as a function of arbitrary bytes, for fuzzers and for the tests of this crate.
 //!
-//! A decoder that has parameters takes them from the first bytes. None may panic, and none may write or allocate out of
-//! proportion to `limit`. Results are thrown away.
+//! A decoder with parameters takes them from the first bytes. No decoder may panic, or write or allocate much more than
+//! `limit`. Results are discarded.
 
 mod round_trips;
 
@@ -15,7 +15,7 @@ use crate::{
 
 pub use round_trips::{ROUND_TRIPS, RoundTrip};
 
-/// A name, and a function of arbitrary bytes and of the most bytes that may come out.
+/// A name, and a function of arbitrary bytes and of the maximum output size.
 pub type Decoder = (&'static str, fn(&[u8], usize));
 
 /// Every decoder.
@@ -106,7 +106,7 @@ pub const DECODERS: &[Decoder] = &[
     ("tiledb strings", tiledb_strings),
 ];
 
-/// A buffer as long as `src`, which such transforms need, unless that is too long.
+/// A buffer as long as `src`, for transforms that keep the size, unless that is too long.
 fn room(src: &[u8], limit: usize) -> Vec<u8> {
     vec![0; src.len().min(limit)]
 }

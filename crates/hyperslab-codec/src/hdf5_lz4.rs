@@ -1,7 +1,7 @@
 //! The LZ4 stream of HDF5 filter 32004.
 //!
 //! The decoded size (u64) and the size of a block (u32), then for every block its stored length (u32) and an LZ4 block.
-//! A block stored at its decoded size is there as it is. The last block may be shorter. All integers are big-endian.
+//! A block stored at its decoded size is uncompressed. The last block may be shorter. All integers are big-endian.
 
 use crate::bytes::Reader;
 use crate::error::{Result, corrupt, invalid, size, too_long};
@@ -9,10 +9,10 @@ use crate::lz4;
 
 const CODEC: &str = "hdf5 lz4";
 
-/// The filter's own block size where none is asked for.
+/// The filter's default block size.
 pub const DEFAULT_BLOCK: usize = 1 << 30;
 
-/// The size that a stream says it decodes to; a claim.
+/// The decoded size stated by a stream, unverified.
 ///
 /// # Errors
 ///
@@ -25,7 +25,7 @@ pub fn stream_len(src: &[u8]) -> Result<u64> {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) if it is damaged or cut off, [`Size`](crate::CodecError::Size) if it
+/// [`Corrupt`](crate::CodecError::Corrupt) if it is damaged or truncated, [`Size`](crate::CodecError::Size) if it
 /// decodes to any other size.
 pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
     let mut reader = Reader::new(CODEC, src);
@@ -53,7 +53,7 @@ pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then as it was.
+/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then unchanged.
 pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     let total = usize::try_from(stream_len(src)?).ok().filter(|&n| n <= limit);
     let total = total.ok_or_else(|| too_long(CODEC, limit))?;
@@ -121,7 +121,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_do_no_harm(data: Vec<u8>, len: u8, block: u8) {
+        fn arbitrary_bytes_never_panic(data: Vec<u8>, len: u8, block: u8) {
             let stream = [&[0, 0, 0, 0, 0, 0, 0, len, 0, 0, 0, block][..], &data].concat();
             for stream in [&stream, &data] {
                 let mut out = Vec::new();

@@ -1,7 +1,7 @@
-//! Every byte transform of every chunked-array format, once, as kernels on slices.
+//! The byte transforms of all chunked-array formats, as kernels on slices.
 //!
-//! No I/O, no formats: a kernel is given bytes and, where it decodes, the size that must come out. How transforms
-//! are chained, masked and described in a file is the business of that file's format.
+//! No I/O and no formats: a kernel is given bytes and, to decode, the expected output size. How transforms
+//! are chained, masked and described in a file is handled by the format crates.
 //!
 //! ```
 //! use hyperslab_codec::{shuffle, zstd};
@@ -14,14 +14,14 @@
 //! zstd::encode(&shuffled, zstd::Options::level(3), &mut stored)?;
 //! assert!(stored.len() < chunk.len() / 2);
 //!
-//! // … and a reader undoes, into buffers of its own.
+//! … and a reader decodes it, into its own buffers.
 //! let mut unpacked = vec![0; chunk.len()];
 //! zstd::decode(&stored, &mut unpacked)?;
 //! let mut out = vec![0; chunk.len()];
 //! shuffle::decode(4, &unpacked, &mut out)?;
 //! assert_eq!(out, chunk);
 //!
-//! // The size that comes out is the size that was asked for, or it is an error.
+//! The output must have exactly the requested size.
 //! assert!(zstd::decode(&stored, &mut [0; 100]).is_err());
 //! # Ok::<(), hyperslab_codec::CodecError>(())
 //! ```
@@ -54,19 +54,19 @@
 //! | [`checksum`] | CRC-32, CRC-32C, Adler, Fletcher, lookup3, MD5, SHA-256 | 3, metadata | 12, 13 | `crc32c`, … |
 //! | [`aes_gcm`] | AES-256-GCM | | 11 | |
 //!
-//! # Words
+//! # Conventions
 //!
-//! - `encode` is what a writer does, `decode` what a reader does; both are side by side.
-//! - `decode(src, out)` fills `out` exactly, or fails. A stream that would go on stops at the end of `out`.
-//! - `decode_vec(src, limit, out)` appends to `out` where the size is only bounded, as between two filters. It fails rather
-//!   than write more than `limit` bytes, and then leaves `out` as it was.
-//! - A *claim* is a length or count in the stored bytes. None of them sizes an allocation or ends a loop before
-//!   it is compared with the bytes that are there or the room that was given.
+//! - `encode` is for writers and `decode` for readers; both are defined side by side.
+//! - `decode(src, out)` fills `out` exactly, or fails. Decoding stops at the end of `out` even if the stream continues.
+//! - `decode_vec(src, limit, out)` appends to `out`, for sizes that are only bounded, as between two filters. It fails rather
+//!   than write more than `limit` bytes, and then leaves `out` unchanged.
+//! - Lengths and counts in the stored bytes are unverified *claims*. None of them determines an allocation or a loop before
+//!   it is compared with the available bytes or output space.
 //! - Contexts of the C libraries (zstd, libdeflate) and scratch buffers are kept per thread.
 //!
-//! Whatever the bytes, a decoder returns an error and does not panic, and it allocates no more than a small multiple
-//! of the size that it was given. [`CodecError`] says whether the bytes are wrong (`Corrupt`, `Size`, `Checksum`), right but
-//! not readable here (`Unsupported`), or the caller is wrong (`Invalid`).
+//! Decoders return an error for invalid bytes; they never panic, and never allocate more than a small multiple
+//! of the given size. [`CodecError`] tells whether the bytes are wrong (`Corrupt`, `Size`, `Checksum`), valid but
+//! unsupported (`Unsupported`), or the call is wrong (`Invalid`).
 #![deny(unsafe_code)]
 
 pub mod aes_gcm;

@@ -1,7 +1,7 @@
 //! The LZ4 block format: no header, no size, no checksum.
 //!
-//! TileDB filter 3 and the insides of HDF5 filters 32004 and 32008 and of Blosc are such blocks; numcodecs `lz4`
-//! puts the decoded size, 32 bits little-endian, before one. Decoding and encoding are safe Rust.
+//! TileDB filter 3, HDF5 filters 32004 and 32008 and Blosc contain such blocks; numcodecs `lz4`
+//! stores the decoded size, 32 bits little-endian, before one. Decoding and encoding are safe Rust.
 
 use lz4_flex::block::{DecompressError, compress_into, decompress_into, get_maximum_output_size};
 
@@ -22,7 +22,7 @@ fn decode_some(src: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) if the block is damaged or cut off,
+/// [`Corrupt`](crate::CodecError::Corrupt) if the block is damaged or truncated,
 /// [`Size`](crate::CodecError::Size) if it decodes to any other size.
 pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
     match decode_some(src, out)? {
@@ -36,7 +36,7 @@ pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then as it was.
+/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then unchanged.
 pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     decode_growing(CODEC, src.len().saturating_mul(4), limit, out, |room| decode_some(src, room))
 }
@@ -102,7 +102,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_do_no_harm(data: Vec<u8>, len in 0..512usize) {
+        fn arbitrary_bytes_never_panic(data: Vec<u8>, len in 0..512usize) {
             let _ = decode(&data, &mut vec![0; len]);
             let mut out = Vec::new();
             let _ = decode_vec(&data, len, &mut out);

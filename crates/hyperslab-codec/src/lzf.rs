@@ -51,7 +51,7 @@ fn decode_some(src: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) if `src` is damaged or cut off,
+/// [`Corrupt`](crate::CodecError::Corrupt) if `src` is damaged or truncated,
 /// [`Size`](crate::CodecError::Size) if it decodes to any other size.
 pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
     match decode_some(src, out)? {
@@ -65,16 +65,16 @@ pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then as it was.
+/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then unchanged.
 pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     decode_growing(CODEC, src.len().saturating_mul(4), limit, out, |room| decode_some(src, room))
 }
 
-/// Appends `src`, compressed, to `out`: at most a byte in 32 more than `src`.
+/// Appends `src`, compressed, to `out`. The result is at most 1/32 longer than `src`.
 ///
-/// h5py stores a chunk that does not shrink unfiltered; compare the sizes.
+/// h5py stores a chunk that does not shrink unfiltered, so compare the sizes.
 pub fn encode(src: &[u8], out: &mut Vec<u8>) {
-    // Places of three-byte prefixes, plus one; 0 is none.
+    // Positions of three-byte prefixes, plus one; 0 means none.
     let mut seen = vec![0usize; 1 << HASH_BITS];
     let (mut at, mut literals, mut misses) = (0, 0, 0);
     while let Some(&[a, b, c]) = src.get(at..).and_then(|rest| rest.first_chunk::<3>()) {
@@ -83,7 +83,7 @@ pub fn encode(src: &[u8], out: &mut Vec<u8>) {
         let candidate = std::mem::replace(&mut seen[slot], at + 1);
         let from = candidate.wrapping_sub(1);
         if candidate == 0 || at - from > MAX_DISTANCE || src[from..from + 3] != [a, b, c] {
-            // Where nothing repeats, look less often.
+            // Search less often in incompressible data.
             misses += 1;
             at += 1 + (misses >> 6);
             continue;
@@ -157,7 +157,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_do_no_harm(data: Vec<u8>, len in 0..512usize) {
+        fn arbitrary_bytes_never_panic(data: Vec<u8>, len in 0..512usize) {
             let _ = decode(&data, &mut vec![0; len]);
             let mut out = Vec::new();
             let _ = decode_vec(&data, len, &mut out);

@@ -1,4 +1,4 @@
-//! LZMA as Python's `lzma` module and numcodecs write it: `.xz`, `.lzma`, and raw LZMA2.
+//! LZMA as written by Python's `lzma` module and numcodecs: `.xz`, `.lzma`, and raw LZMA2.
 
 use std::io::{Read, Write};
 
@@ -8,17 +8,17 @@ use crate::error::{Result, corrupt, invalid, size, too_long, unsupported};
 
 const CODEC: &str = "lzma";
 
-/// Dictionaries are taken as claimed up to here, in KiB: the largest preset has 64 MiB.
+/// The maximum dictionary size, in KiB: the largest preset uses 64 MiB.
 const MEMORY_KIB: u32 = 160 << 10;
 
-/// What frames the compressed bytes.
+/// The container of the compressed bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Container {
     /// `.xz`, of one or more streams.
     Xz,
-    /// `.lzma`, the format before it.
+    /// `.lzma`, the predecessor of `.xz`.
     Alone,
-    /// Nothing: LZMA2 with this dictionary, after differences from so many bytes before (0: none).
+    /// None: raw LZMA2 with this dictionary, after a delta filter with this distance (0: none).
     Raw {
         /// Bytes of the dictionary.
         dictionary: u32,
@@ -50,7 +50,7 @@ fn reader(container: Container, src: &[u8]) -> Result<Box<dyn Read + '_>> {
     })
 }
 
-/// Adds to each byte the one that stood `distance` before it.
+/// Adds to each byte the one `distance` before it.
 struct Undelta<R> {
     inner: R,
     history: [u8; 256],
@@ -71,7 +71,7 @@ impl<R: Read> Read for Undelta<R> {
     }
 }
 
-/// Reads until `out` is full or the end; how many bytes there were.
+/// Reads until `out` is full or the input ends. Returns the number of bytes.
 fn fill(reader: &mut dyn Read, out: &mut [u8]) -> Result<usize> {
     let mut filled = 0;
     while filled < out.len() {
@@ -88,7 +88,7 @@ fn fill(reader: &mut dyn Read, out: &mut [u8]) -> Result<usize> {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) if `src` is damaged or cut off, [`Size`](crate::CodecError::Size) if it
+/// [`Corrupt`](crate::CodecError::Corrupt) if `src` is damaged or truncated, [`Size`](crate::CodecError::Size) if it
 /// decodes to any other size.
 pub fn decode(container: Container, src: &[u8], out: &mut [u8]) -> Result<()> {
     let mut reader = reader(container, src)?;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_comes_back() {
+    fn xz_streams_round_trip() {
         for src in [Vec::new(), vec![3; 100_000], noise(10_000), steps()] {
             let (mut stored, mut out) = (Vec::new(), vec![0; src.len()]);
             encode(&src, 1, &mut stored).unwrap();
@@ -175,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_do_no_harm(src: Vec<u8>, len in 0..512usize) {
+        fn arbitrary_bytes_never_panic(src: Vec<u8>, len in 0..512usize) {
             for container in [Container::Xz, Container::Alone, Container::Raw { dictionary: 4096, delta: 3 }] {
                 let _ = decode(container, &src, &mut vec![0; len]);
                 let _ = decode_vec(container, &src, len, &mut Vec::new());

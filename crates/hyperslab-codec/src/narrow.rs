@@ -1,4 +1,4 @@
-//! Numbers narrower than those of a machine: bfloat16, 8-, 6- and 4-bit floats, 4- and 2-bit integers.
+//! Numbers narrower than machine types: bfloat16, 8-, 6- and 4-bit floats, 4- and 2-bit integers.
 //!
 //! Each is stored in one or two bytes, in the low bits. Floats are decoded to `float32`, which holds all of them exactly,
 //! integers to 8 bits.
@@ -9,18 +9,18 @@ use crate::error::{Result, corrupt, invalid, size};
 
 const CODEC: &str = "narrow numbers";
 
-/// A type of narrow numbers.
+/// A narrow number type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Narrow {
-    /// `float32` without its low half.
+    /// `float32` without its low 16 bits.
     BFloat16,
-    /// IEEE 754 binary16, where it is half of a complex number.
+    /// IEEE 754 binary16, as a part of a complex number.
     Float16,
     /// A float of at most 8 bits.
     Small(SmallFloat),
-    /// A signed integer of so many bits.
+    /// A signed integer with this many bits.
     Int(u32),
-    /// An unsigned integer of so many bits.
+    /// An unsigned integer with this many bits.
     UInt(u32),
 }
 
@@ -34,18 +34,18 @@ pub struct SmallFloat {
     specials: Specials,
 }
 
-/// Which codes are no finite numbers.
+/// Which codes are not finite numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Specials {
-    /// The largest exponent, as IEEE 754 has it.
+    /// The largest exponent, as in IEEE 754.
     Ieee,
-    /// All bits but the sign: not a number. There is no infinity.
+    /// All bits but the sign set: NaN. There is no infinity.
     AllOnes,
-    /// Negative zero: not a number. There is no infinity.
+    /// Negative zero: NaN. There is no infinity.
     NegativeZero,
     /// None.
     None,
-    /// No sign, no zero, no mantissa: a power of two, or 255 for not a number.
+    /// No sign, no zero, no mantissa: a power of two, or 255 for NaN.
     Exponent,
 }
 
@@ -74,7 +74,7 @@ const SMALL: [SmallFloat; 11] = [
 ];
 
 impl SmallFloat {
-    /// The magnitude that a code without its sign has by its exponent and mantissa alone.
+    /// The magnitude of a code without its sign, computed from exponent and mantissa alone.
     fn magnitude(self, code: u32) -> f64 {
         let (exponent, mantissa) = (code >> self.mantissa, code & ((1 << self.mantissa) - 1));
         let (mantissa, exponent) = match exponent {
@@ -100,7 +100,7 @@ impl SmallFloat {
         if self.specials == Specials::Exponent {
             return if code == 255 { f32::NAN } else { self.magnitude(code) as f32 };
         }
-        // Bits above the sign do not count.
+        // Bits above the sign are ignored.
         let (negative, own) = (code & sign_bit != 0, code & (sign_bit - 1));
         let magnitude = match self.specials {
             Specials::NegativeZero if negative && own == 0 => return f32::NAN,
@@ -111,7 +111,7 @@ impl SmallFloat {
         if negative { -magnitude } else { magnitude }
     }
 
-    /// The nearest code, ties to even; `None` where the type has nothing for the value.
+    /// The nearest code, ties to even; `None` if the type cannot represent the value.
     fn nearest(self, value: f32) -> Option<u8> {
         let sign_bit = 1_u32 << (self.exponent + self.mantissa);
         let nan = match self.specials {
@@ -129,7 +129,7 @@ impl SmallFloat {
             return None;
         }
         let magnitude = f64::from(value.abs());
-        // One code more than there is stands for what is too large.
+        // Treat the code after the last as overflow.
         let above = (0..=self.largest() + 1).find(|code| self.magnitude(*code) >= magnitude);
         let code = match above {
             None => self.largest() + 1,
@@ -158,7 +158,7 @@ impl SmallFloat {
 }
 
 impl Narrow {
-    /// The type of this name, as Zarr and `ml_dtypes` call it.
+    /// The type with this name, as used by Zarr and `ml_dtypes`.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
@@ -172,7 +172,7 @@ impl Narrow {
         })
     }
 
-    /// Its name.
+    /// The name of the type.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -186,19 +186,19 @@ impl Narrow {
         }
     }
 
-    /// Is it a float? Otherwise an integer.
+    /// Returns true for a float, false for an integer.
     #[must_use]
     pub const fn is_float(self) -> bool {
         !matches!(self, Self::Int(_) | Self::UInt(_))
     }
 
-    /// Can it be negative, as an integer?
+    /// Returns true for a signed integer.
     #[must_use]
     pub const fn is_signed(self) -> bool {
         matches!(self, Self::Int(_))
     }
 
-    /// Bits that count.
+    /// The number of significant bits.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -209,13 +209,13 @@ impl Narrow {
         }
     }
 
-    /// Bytes of a stored number.
+    /// The size of a stored number in bytes.
     #[must_use]
     pub const fn stored_size(self) -> usize {
         self.bits().div_ceil(8) as usize
     }
 
-    /// Bytes of a decoded number.
+    /// The size of a decoded number in bytes.
     #[must_use]
     pub const fn decoded_size(self) -> usize {
         if self.is_float() { 4 } else { 1 }
@@ -232,17 +232,17 @@ impl Narrow {
         }
     }
 
-    /// An integer from the bits that count.
+    /// An integer from the significant bits.
     const fn integer(self, byte: u8) -> u8 {
         let unused = 8 - self.bits();
         if self.is_signed() { (((byte << unused) as i8) >> unused) as u8 } else { byte << unused >> unused }
     }
 
-    /// Decodes stored numbers, the high byte first where `big`, to `out`, native byte order, which they must fill.
+    /// Decodes stored numbers, big-endian if `big`, to `out` in native byte order, which they must fill.
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) if there are more or fewer, [`Corrupt`](crate::CodecError::Corrupt) if the last is cut off.
+    /// [`Size`](crate::CodecError::Size) if there are more or fewer, [`Corrupt`](crate::CodecError::Corrupt) if the last is truncated.
     pub fn decode(self, big: bool, src: &[u8], out: &mut [u8]) -> Result<()> {
         self.check(src.len(), out.len())?;
         if !self.is_float() {
@@ -268,9 +268,11 @@ impl Narrow {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::CodecError::Invalid) for a value that the type does not have: an integer out of range, not-a-number where there is none.
+    /// [`Invalid`](crate::CodecError::Invalid) for a value that the type cannot represent: an integer
+    /// out of range, or a NaN if the type has none.
     pub fn encode(self, big: bool, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let none = |value: String| invalid(CODEC, format!("{value} has no place in {}", self.name()));
+        let none =
+            |value: String| invalid(CODEC, format!("{value} cannot be represented as {}", self.name()));
         if !self.is_float() {
             for byte in src {
                 if self.integer(*byte) != *byte {
@@ -320,7 +322,7 @@ mod tests {
     use crate::testing::data;
 
     #[test]
-    fn every_code_has_the_value_that_ml_dtypes_gives_it() {
+    fn every_code_matches_ml_dtypes() {
         for name in SMALL.iter().map(|small| small.name).chain(["int2", "int4", "uint2", "uint4", "bfloat16"])
         {
             let narrow = Narrow::parse(name).unwrap();
@@ -343,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_is_that_of_ml_dtypes() {
+    fn rounding_matches_ml_dtypes() {
         let raw = data("narrow.raw.f4");
         for small in SMALL
             .iter()
@@ -361,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_type_lacks_is_refused() {
+    fn unrepresentable_values_are_refused() {
         let nan = f32::NAN.to_ne_bytes();
         for (name, bytes) in [
             ("float4_e2m1fn", &nan[..]),

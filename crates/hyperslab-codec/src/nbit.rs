@@ -1,27 +1,27 @@
-//! HDF5's n-bit filter (5): only the significant bits of every number, in a row.
+//! HDF5's n-bit filter (5): only the significant bits of every number, packed.
 //!
-//! The filter's parameters describe the element: an atomic number has a size, a byte order, a precision and an offset, and
-//! of it the `precision` bits above the lowest `offset` bits are stored, highest first. Arrays are their elements, compounds
-//! their members in order; anything else is stored whole. Nothing is aligned. Bits that are not stored, and bytes between
-//! members, decode to zero: the type conversion extends the sign.
+//! The filter's parameters describe the element. An atomic number has a size, a byte order, a precision and an offset; the
+//! `precision` bits above the lowest `offset` bits are stored, highest first. Arrays are stored as their elements, compounds
+//! as their members in order, and anything else as whole bytes. Nothing is aligned. Bits that are not stored, and bytes
+//! between members, decode to zero; the type conversion extends the sign.
 //!
-//! libhdf5 has a quirk that its files depend on: after an array of arrays or of compounds, it goes on with the
-//! parameters of the *inner* type, not with those after it. In a compound, the members that follow are then others than the
-//! type has, and the last ones are not stored at all. [`NBit`] does the same, since nothing else decodes such chunks.
+//! libhdf5 has a quirk on which its files depend: after an array of arrays or of compounds, it continues with the
+//! parameters of the *inner* type, not with those after it. The following members of a compound then differ from those of
+//! the type, and the last ones are not stored at all. [`NBit`] does the same, because such chunks cannot be decoded otherwise.
 
 use crate::bits::{BitReader, BitWriter};
 use crate::error::{Result, corrupt, invalid, size as size_error, unsupported};
 
 const CODEC: &str = "nbit";
-/// How deep types may nest.
+/// The maximum nesting depth of types.
 const MAX_DEPTH: u32 = 32;
-/// How many types a description may hold, inner ones included.
+/// The maximum number of types in a description, including inner ones.
 const MAX_KINDS: u32 = 1 << 16;
 
 /// How the filter treats an element, from its parameters ("client data").
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NBit {
-    /// No bit can be saved: the chunk is stored as it is.
+    /// No bits can be saved: the chunk is stored unchanged.
     plain: bool,
     elements: usize,
     kind: Kind,
@@ -89,7 +89,7 @@ impl Parameters<'_> {
                     inner.next();
                     self.rest = inner;
                 }
-                // The size of a type that is stored whole is its own; libhdf5 ignores it here.
+                // A type stored as whole bytes has its own size, which libhdf5 ignores here.
                 if matches!(*base, Kind::Whole { .. }) {
                     return Ok(Kind::Whole { size });
                 }
@@ -222,7 +222,7 @@ impl NBit {
         Ok(Self { plain: plain != 0, elements: elements as usize, kind })
     }
 
-    /// Bytes of a decoded chunk; a claim.
+    /// The decoded size of a chunk, unverified.
     #[must_use]
     pub const fn decoded_len(&self) -> Option<usize> {
         self.elements.checked_mul(self.kind.size())
@@ -233,7 +233,7 @@ impl NBit {
     /// # Errors
     ///
     /// [`Size`](crate::CodecError::Size) if `out` is not [`decoded_len`](Self::decoded_len) bytes,
-    /// [`Corrupt`](crate::CodecError::Corrupt) if `src` is cut off.
+    /// [`Corrupt`](crate::CodecError::Corrupt) if `src` is truncated.
     pub fn decode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
         if self.decoded_len() != Some(out.len()) {
             return Err(size_error(CODEC, out.len(), self.decoded_len().unwrap_or(usize::MAX)));
@@ -243,7 +243,7 @@ impl NBit {
             out.copy_from_slice(whole);
             return Ok(());
         }
-        // Checked before anything is touched, so that a short chunk costs nothing.
+        // Check this first, so that a short chunk costs nothing.
         if u128::from(self.kind.bits()) * self.elements as u128 > src.len() as u128 * 8 {
             return Err(corrupt(CODEC, format!("ends early: {} bytes", src.len())));
         }
@@ -255,7 +255,7 @@ impl NBit {
             offset,
         } = self.kind
         {
-            /// One loop for every size, so that a number is stored at once.
+            /// One loop for each size, so that a number is stored in a single write.
             macro_rules! numbers {
                 ($number:ty) => {
                     for to in out.as_chunks_mut().0 {
@@ -365,7 +365,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_parameters_do_no_harm(
+        fn arbitrary_parameters_never_panic(
             client in prop::collection::vec(0..20u32, 0..40),
             src: Vec<u8>,
             len in 0..400usize,

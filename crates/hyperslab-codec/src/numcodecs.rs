@@ -1,7 +1,7 @@
-//! The transforms of numcodecs that change numbers: delta, fixed scale and offset, quantize, pack bits.
+//! The numeric transforms of numcodecs: delta, fixed scale and offset, quantize, pack bits.
 //!
-//! All work on little-endian numbers; a caller with big-endian ones swaps them before or after. Arithmetic is numpy's: integers
-//! wrap, a float is converted to an integer by cutting its fraction off, and rounding is half to even.
+//! All work on little-endian numbers; callers swap big-endian ones before or after. Arithmetic is that of NumPy: integers
+//! wrap, converting a float to an integer truncates, and rounding is half to even.
 
 use crate::error::{Result, corrupt, invalid, size as size_error};
 
@@ -96,7 +96,7 @@ impl Number {
     }
 }
 
-/// Checks that `src` and `out` hold as many numbers of the two types.
+/// Checks that `src` and `out` hold the same number of values of their types.
 fn check(from: Number, src: &[u8], to: Number, out: &[u8]) -> Result<()> {
     if !src.len().is_multiple_of(from.size()) {
         return Err(corrupt(CODEC, format!("{} bytes of numbers of {} bytes", src.len(), from.size())));
@@ -131,7 +131,7 @@ impl Delta {
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) if `out` is not as many differences.
+    /// [`Size`](crate::CodecError::Size) if `out` has room for a different number of differences.
     pub fn encode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
         check(self.decoded, src, self.stored, out)?;
         let mut last = Wide::Integer(0);
@@ -154,7 +154,7 @@ impl Delta {
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) if `out` is not as many numbers.
+    /// [`Size`](crate::CodecError::Size) if `out` has room for a different number of values.
     pub fn decode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
         check(self.stored, src, self.decoded, out)?;
         let (mut integer, mut float, mut single) = (0i64, 0f64, 0f32);
@@ -201,7 +201,7 @@ impl FixedScaleOffset {
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) if `out` is not as many numbers.
+    /// [`Size`](crate::CodecError::Size) if `out` has room for a different number of values.
     pub fn encode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
         check(self.decoded, src, self.stored, out)?;
         let (scale, offset) = (self.scale as f32, self.offset as f32);
@@ -221,7 +221,7 @@ impl FixedScaleOffset {
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) if `out` is not as many numbers.
+    /// [`Size`](crate::CodecError::Size) if `out` has room for a different number of values.
     pub fn decode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
         check(self.stored, src, self.decoded, out)?;
         let (scale, offset) = (self.scale as f32, self.offset as f32);
@@ -241,7 +241,7 @@ impl FixedScaleOffset {
 /// `quantize`: floats rounded to about this many decimal digits, in steps of a power of two. Lossy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quantize {
-    /// Digits after the point that must survive.
+    /// The number of digits after the decimal point to keep.
     pub digits: i32,
     /// The type of the numbers: a float.
     pub decoded: Number,
@@ -261,7 +261,7 @@ impl Quantize {
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) if `out` is not as many numbers, [`Invalid`](crate::CodecError::Invalid) where
+    /// [`Size`](crate::CodecError::Size) if `out` has room for a different number of values, [`Invalid`](crate::CodecError::Invalid) if
     /// a type is not a float.
     pub fn encode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
         self.check()?;
@@ -281,7 +281,7 @@ impl Quantize {
         Ok(())
     }
 
-    /// Decodes the stored numbers `src` into `out`, which they must fill: a change of type.
+    /// Converts the stored numbers `src` to the original type, into `out`, which they must fill.
     ///
     /// # Errors
     ///
@@ -296,7 +296,7 @@ impl Quantize {
     }
 }
 
-/// Appends booleans, one byte each, to `out`: the number of bits that pad the last byte, then bits, highest first.
+/// Appends booleans, one byte each, to `out`: the number of padding bits in the last byte, then the bits, highest first.
 pub fn pack_bits(src: &[u8], out: &mut Vec<u8>) {
     out.push((src.len().next_multiple_of(8) - src.len()) as u8);
     for group in src.chunks(8) {
@@ -338,7 +338,7 @@ mod tests {
     use crate::testing::data;
 
     #[test]
-    fn delta_is_that_of_numcodecs() {
+    fn delta_matches_numcodecs() {
         for (name, decoded, stored) in [
             ("i8.i2", Number::I64, Number::I16),
             ("u1.u1", Number::U8, Number::U8),
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_scale_offset_is_that_of_numcodecs() {
+    fn fixed_scale_offset_matches_numcodecs() {
         for (name, decoded, stored, scale, offset) in [
             ("f8.u1", Number::F64, Number::U8, 10.0, 1000.0),
             ("f4.i2", Number::F32, Number::I16, 7.0, -3.5),
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn quantize_and_packbits_are_those_of_numcodecs() {
+    fn quantize_and_packbits_match_numcodecs() {
         for (name, decoded, stored, digits) in [
             ("f8.f4", Number::F64, Number::F32, 2),
             ("f4.f4", Number::F32, Number::F32, 1),
@@ -415,7 +415,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_do_no_harm(src: Vec<u8>, len in 0..200usize) {
+        fn arbitrary_bytes_never_panic(src: Vec<u8>, len in 0..200usize) {
             let mut out = vec![0; len];
             let _ = Delta { decoded: Number::I32, stored: Number::F64 }.decode(&src, &mut out);
             let _ = Delta { decoded: Number::F32, stored: Number::F64 }.decode(&src, &mut out);

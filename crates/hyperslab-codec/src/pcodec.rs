@@ -1,4 +1,4 @@
-//! Pcodec's standalone format, as numcodecs writes it: numbers in bins, with what is regular about them taken out.
+//! Pcodec's standalone format, as written by numcodecs: numbers in bins, after removing regularities.
 
 use pco::ChunkConfig;
 use pco::data_types::Number as PcoNumber;
@@ -10,7 +10,7 @@ const CODEC: &str = "pcodec";
 
 /// The type of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the plain numbers say themselves what they are")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Number {
     I16,
     I32,
@@ -96,7 +96,7 @@ fn decode_as<T: Native<SIZE>, const SIZE: usize>(src: &[u8], out: &mut [u8]) -> 
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) for another level, or bytes that are no whole number of elements.
+/// [`Invalid`](crate::CodecError::Invalid) for another level, or bytes that are not whole elements.
 pub fn encode(number: Number, src: &[u8], level: usize, out: &mut Vec<u8>) -> Result<()> {
     match number {
         Number::I16 => encode_as::<i16, 2>(src, level, out),
@@ -162,7 +162,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_do_no_harm(src: Vec<u8>, len in 0..64usize) {
+        fn arbitrary_bytes_never_panic(src: Vec<u8>, len in 0..64usize) {
             for (_, number) in NUMBERS {
                 let _ = decode(number, &src, &mut vec![0; len * number.size()]);
             }

@@ -1,15 +1,15 @@
-//! HDF5's scale-offset filter (6): the distance of every number from the least, in as few bits as the largest needs.
+//! HDF5's scale-offset filter (6): the difference of every number from the minimum, in as few bits as possible.
 //!
-//! A chunk is the number of bits (u32), the byte 8, the least value (8 bytes), 8 zeros, and the distances, highest bit
+//! A chunk is the number of bits (u32), the byte 8, the minimum (8 bytes), 8 zeros, and the differences, highest bit
 //! first; integers are little-endian. Floating-point numbers are first multiplied by a power of ten and rounded. If a
-//! fill value is defined, the distance with all bits set represents it. If the full width would be needed, the elements follow
+//! fill value is defined, the difference with all bits set represents it. If the full width would be needed, the elements follow
 //! the 21 bytes as they are.
 
 use crate::bits::{BitReader, BitWriter};
 use crate::error::{Result, corrupt, invalid, size as size_error, unsupported};
 
 const CODEC: &str = "scale-offset";
-/// Bytes before the distances.
+/// The bytes before the differences.
 const HEAD: usize = 21;
 /// Parameters of the filter.
 const PARAMETERS: usize = 20;
@@ -27,7 +27,7 @@ pub struct ScaleOffset {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Class {
-    /// `bits` is 0 for as many as are needed.
+    /// If `bits` is 0, as many bits as needed.
     Integer { signed: bool, bits: u32 },
     /// Rounded to this many decimal places.
     Float { places: i32 },
@@ -70,7 +70,7 @@ impl ScaleOffset {
         Ok(Self { class, size, big_endian: order == 1, elements: elements as usize, fill })
     }
 
-    /// Bytes of a decoded chunk; a claim.
+    /// The decoded size of a chunk, unverified.
     #[must_use]
     pub const fn decoded_len(&self) -> Option<usize> {
         self.elements.checked_mul(self.size)
@@ -80,7 +80,7 @@ impl ScaleOffset {
         self.size as u32 * 8
     }
 
-    /// Whether the filter leaves chunks alone, having been asked for the full width.
+    /// Returns true if the filter leaves chunks unchanged, because the full width was requested.
     fn is_plain(&self) -> bool {
         matches!(self.class, Class::Integer { bits, .. } if bits == self.width())
     }
@@ -102,7 +102,7 @@ impl ScaleOffset {
     /// # Errors
     ///
     /// [`Size`](crate::CodecError::Size) if `out` is not [`decoded_len`](Self::decoded_len) bytes,
-    /// [`Corrupt`](crate::CodecError::Corrupt) if `src` is damaged or cut off.
+    /// [`Corrupt`](crate::CodecError::Corrupt) if `src` is damaged or truncated.
     pub fn decode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
         if self.decoded_len() != Some(out.len()) {
             return Err(size_error(CODEC, out.len(), self.decoded_len().unwrap_or(usize::MAX)));
@@ -118,7 +118,7 @@ impl ScaleOffset {
         if bits > self.width() {
             return Err(corrupt(CODEC, format!("{bits} bits of {} bytes", self.size)));
         }
-        // Only the low bytes of the least value, up to 8, are there.
+        // Only the low bytes of the minimum, up to 8, are stored.
         let least = least.iter().take(usize::from(width).min(8)).rev().fold(0, |n, b| n << 8 | u64::from(*b));
         if bits == self.width() {
             let whole = packed.get(..out.len()).ok_or_else(early)?;
@@ -184,14 +184,14 @@ impl ScaleOffset {
             writer.put_wide(code.into(), bits);
         }
         writer.finish();
-        // libhdf5 always leaves one byte more than the whole bytes.
+        // libhdf5 always adds one byte after the whole bytes.
         if (u64::from(bits) * self.elements as u64).is_multiple_of(8) {
             out.push(0);
         }
         Ok(())
     }
 
-    /// Bits, least value and codes of integers; no codes where the full width is needed.
+    /// The bits, the minimum and the codes of integers. There are no codes if the full width is needed.
     fn integer_codes(&self, signed: bool, asked: u32, values: &[u64]) -> (u32, u64, Vec<u64>) {
         let width = self.width();
         let extend = |value: u64| if signed { sign_extend(value, width) } else { i128::from(value) };
@@ -204,7 +204,7 @@ impl ScaleOffset {
         } else if span > u128::from(mask(width)) - 2 {
             return (width, 0, Vec::new());
         } else {
-            // One code more is needed for the fill value.
+            // The fill value needs an additional code.
             bits_for(span + 1 + u128::from(self.fill.is_some()))
         };
         let code = |&value: &u64| match self.fill {
@@ -215,7 +215,7 @@ impl ScaleOffset {
         (bits, least as u64, codes)
     }
 
-    /// Bits, least value and codes of floating-point numbers; no codes where the full width is needed.
+    /// The bits, the minimum and the codes of floating-point numbers. There are no codes if the full width is needed.
     fn float_codes<F: Float>(&self, places: i32, values: &[u64]) -> (u32, u64, Vec<u64>) {
         let width = self.width();
         let fill = self.fill.map(F::from_bits);
@@ -245,7 +245,7 @@ impl ScaleOffset {
     }
 }
 
-/// Turns a code back into the bits of a value.
+/// Converts a code back to the bits of a value.
 enum Scale {
     Integer(u64),
     Single(f32, f32),
@@ -273,13 +273,13 @@ impl Scale {
     }
 }
 
-/// The filter's arithmetic, in the precision of the type itself.
+/// The filter's arithmetic, in the precision of the type.
 trait Float: Copy + PartialOrd {
     fn from_bits(bits: u64) -> Self;
     fn to_bits(self) -> u64;
     fn power_of_ten(places: i32) -> Self;
     fn close(a: Self, b: Self, tolerance: Self) -> bool;
-    /// `a * scale - b * scale`, rounded half away from zero; `None` where it is not a number or far too large.
+    /// `a * scale - b * scale`, rounded half away from zero; `None` if that is not a number or far too large.
     fn distance(a: Self, b: Self, scale: Self) -> Option<i128>;
 }
 
@@ -322,7 +322,7 @@ const fn sign_extend(value: u64, width: u32) -> i128 {
     ((value << (64 - width)) as i64 >> (64 - width)) as i128
 }
 
-/// The fewest bits with at least `count` values.
+/// The minimum number of bits for `count` values.
 const fn bits_for(count: u128) -> u32 {
     if count <= 1 { 0 } else { 128 - (count - 1).leading_zeros() }
 }
@@ -367,14 +367,14 @@ mod tests {
     }
 
     #[test]
-    fn encoding_gives_the_bytes_of_libhdf5() {
+    fn encoding_matches_libhdf5() {
         for name in CASES {
             let filter = ScaleOffset::parse(&client(name)).unwrap();
             let (stored, raw) = (data(&format!("{name}.stored")), data(&format!("{name}.raw")));
             let mut back = Vec::new();
             filter.encode(&raw, &mut back).unwrap();
             if name.ends_with("full") {
-                // The least value is not used there, and libhdf5 leaves what it has.
+                // The minimum is not used there, and libhdf5 leaves it uninitialised.
                 assert_eq!(back[HEAD..], stored[HEAD..], "{name}");
             } else {
                 assert_eq!(back, stored, "{name}");
@@ -430,7 +430,7 @@ mod tests {
         }
 
         #[test]
-        fn floats_come_back_rounded(values in prop::collection::vec(-1000.0..1000.0f64, 0..40), places in 0..5u32) {
+        fn floats_round_trip_rounded(values in prop::collection::vec(-1000.0..1000.0f64, 0..40), places in 0..5u32) {
             let filter = ScaleOffset::parse(&parameters(0, places, values.len() as u32, [1, 8, 0, 0], None)).unwrap();
             let src: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
             let (mut stored, mut out) = (Vec::new(), vec![0; src.len()]);
@@ -442,7 +442,7 @@ mod tests {
         }
 
         #[test]
-        fn any_float_bits_are_encoded_without_harm(bits in prop::collection::vec(any::<u32>(), 0..20), places: i8, fill: Option<u32>) {
+        fn encoding_arbitrary_float_bits_never_panics(bits in prop::collection::vec(any::<u32>(), 0..20), places: i8, fill: Option<u32>) {
             let filter = ScaleOffset::parse(&parameters(0, i32::from(places) as u32, bits.len() as u32, [1, 4, 0, 0], fill)).unwrap();
             let src: Vec<u8> = bits.iter().flat_map(|v| v.to_le_bytes()).collect();
             let (mut stored, mut out) = (Vec::new(), vec![0; src.len()]);
@@ -451,7 +451,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_do_no_harm(src: Vec<u8>, bits in 0..80u8, size in 0..10u32, class in 0..3u32, n in 0..60u32, factor in 0..70u32) {
+        fn arbitrary_bytes_never_panic(src: Vec<u8>, bits in 0..80u8, size in 0..10u32, class in 0..3u32, n in 0..60u32, factor in 0..70u32) {
             let method = if class == 0 { 2 } else { 0 };
             if let Ok(filter) = ScaleOffset::parse(&parameters(method, factor, n, [class, size, 1, 0], Some(3))) {
                 let len = filter.decoded_len().unwrap();

@@ -1,11 +1,11 @@
-//! Byte shuffle: the bytes of all elements, first bytes first.
+//! Byte shuffle: groups the first bytes of all elements, then the second bytes, and so on.
 //!
-//! With elements of `size` bytes, byte `j` of element `i` of `n` goes to place `j * n + i`. Bytes after the last
-//! whole element stay where they are, at the end. Elements of one byte are not moved. HDF5 filter 2, TileDB
-//! filter 9, numcodecs `shuffle` and the inside of a Blosc block all do this, the last block by block.
+//! With elements of `size` bytes, byte `j` of element `i` of `n` moves to position `j * n + i`. Bytes after the last
+//! whole element stay at the end. Elements of one byte are not moved. HDF5 filter 2, TileDB
+//! filter 9, numcodecs `shuffle` and Blosc all do this; Blosc does it block by block.
 //!
-//! Sizes 2, 4, 8 and 16 run on vectors. Sixteen elements of `size` bytes are `size` vectors; write the place
-//! of a byte as a binary number, and interleaving the first half of the vectors with the second half rotates that
+//! Sizes 2, 4, 8 and 16 use vectors. Sixteen elements of `size` bytes are `size` vectors. If the position
+//! of a byte is written as a binary number, interleaving the first half of the vectors with the second half rotates that
 //! number left by one. Shuffling is a rotation by four (the element's number has four bits), unshuffling one by
 //! log₂ `size`: the same step, repeated.
 
@@ -48,7 +48,7 @@ pub fn encode(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     if done == n {
         return Ok(());
     }
-    // Blocks of elements, so that a block's bytes stay in the first cache while its planes are written.
+    // Process blocks of elements, so that a block stays in the L1 cache while its planes are written.
     let block = block_len(size);
     let mut first = done;
     while first < n {
@@ -114,7 +114,7 @@ fn block_len(size: usize) -> usize {
 mod vector {
     use std::arch::x86_64::*;
 
-    /// One interleaving step: the linear place of every byte is rotated left by one bit.
+    /// One interleaving step: rotates the linear position of every byte left by one bit.
     #[inline]
     #[target_feature(enable = "sse2")]
     fn step<const N: usize>(v: [__m128i; N]) -> [__m128i; N] {
@@ -166,7 +166,7 @@ mod vector {
         unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), v) }
     }
 
-    /// Shuffles elements from the front as far as whole vectors go; returns how many.
+    /// Shuffles elements from the front, as far as they fill vectors. Returns their number.
     pub(super) fn shuffle<const N: usize>(src: &[u8], out: &mut [u8]) -> usize {
         if std::arch::is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has AVX2, as just asked.
@@ -177,7 +177,7 @@ mod vector {
         }
     }
 
-    /// Unshuffles elements from the front as far as whole vectors go; returns how many.
+    /// Unshuffles elements from the front, as far as they fill vectors. Returns their number.
     pub(super) fn unshuffle<const N: usize>(src: &[u8], out: &mut [u8]) -> usize {
         if std::arch::is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has AVX2, as just asked.
@@ -281,7 +281,7 @@ mod vector {
 #[cfg(not(target_arch = "x86_64"))]
 use plain as vector;
 
-/// The same steps on arrays, which compilers turn into the vectors that a processor has.
+/// The same steps on arrays, which compilers turn into the vector instructions of the processor.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod plain {
     #[inline(always)]
@@ -398,7 +398,7 @@ mod tests {
         }
     }
 
-    /// Checks one pair of kernels, which leave what does not fill a vector.
+    /// Checks one pair of kernels. They leave elements that do not fill a vector.
     fn check_kernels<const N: usize>(
         shuffle: fn(&[u8], &mut [u8]) -> usize,
         unshuffle: fn(&[u8], &mut [u8]) -> usize,

@@ -8,7 +8,7 @@ const CODEC: &str = "snappy";
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) if `src` is damaged or cut off,
+/// [`Corrupt`](crate::CodecError::Corrupt) if `src` is damaged or truncated,
 /// [`Size`](crate::CodecError::Size) if it states any other size.
 pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
     let stated = snap::raw::decompress_len(src).map_err(|error| corrupt(CODEC, error.to_string()))?;
@@ -24,7 +24,7 @@ pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) if `src` is longer than 32 bits can say.
+/// [`Invalid`](crate::CodecError::Invalid) if `src` is longer than a 32-bit length.
 pub fn encode(src: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let base = out.len();
     out.resize(base + snap::raw::max_compress_len(src.len()), 0);
@@ -66,7 +66,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_do_no_harm(data: Vec<u8>, len in 0..512usize) {
+        fn arbitrary_bytes_never_panic(data: Vec<u8>, len in 0..512usize) {
             let _ = decode(&data, &mut vec![0; len]);
         }
     }

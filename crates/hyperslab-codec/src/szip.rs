@@ -1,4 +1,4 @@
-//! szip (HDF5 filter 4): the lossless coder of CCSDS 121.0-B, as libaec and the szip library frame it.
+//! szip (HDF5 filter 4): the lossless coder of CCSDS 121.0-B, in the framing of libaec and the szip library.
 //!
 //! A chunk is its decoded size (u32, little-endian) and a stream of bits, highest first. Elements of 32 and 64 bits are first
 //! byte-shuffled over the whole chunk and coded as samples of 8 bits; others are samples of their own size, in 1, 2 or 4 bytes.
@@ -17,13 +17,13 @@ use crate::error::{Result, corrupt, size as size_error, too_long, unsupported};
 use crate::shuffle;
 
 const CODEC: &str = "szip";
-/// The most pixels of a block that the szip library takes.
+/// The maximum number of pixels per block in the szip library.
 const MAX_BLOCK: u32 = 32;
-/// The most pixels of a scanline.
+/// The maximum number of pixels per scanline.
 const MAX_SCANLINE: u32 = 4096;
-/// A run of zero blocks may end where 64 blocks do.
+/// The number of blocks per segment, at the end of which a run of zero blocks ends.
 const SEGMENT: usize = 64;
-/// The largest unary number of a pair: pairs of a sum up to 12.
+/// The maximum unary number of a pair, for sums up to 12.
 const MAX_PAIR: u32 = 90;
 
 /// The filter's operation, from its parameters ("client data").
@@ -42,7 +42,7 @@ impl Szip {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::CodecError::Corrupt) if they are impossible.
+    /// [`Corrupt`](crate::CodecError::Corrupt) if they are invalid.
     pub fn parse(client: &[u32]) -> Result<Self> {
         let &[mask, block, bits, line] =
             client.first_chunk::<4>().ok_or_else(|| corrupt(CODEC, "fewer than 4 parameters"))?;
@@ -68,8 +68,8 @@ impl Szip {
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) if the chunk states another size, [`Corrupt`](crate::CodecError::Corrupt) where
-    /// it is damaged or cut off.
+    /// [`Size`](crate::CodecError::Size) if the chunk states another size, [`Corrupt`](crate::CodecError::Corrupt) if
+    /// it is damaged or truncated.
     pub fn decode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
         let (stated, stream) =
             src.split_first_chunk::<4>().ok_or_else(|| corrupt(CODEC, "ends early: no size"))?;
@@ -94,7 +94,7 @@ impl Szip {
     /// # Errors
     ///
     /// As [`decode`](Self::decode); [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then
-    /// as it was.
+    /// unchanged.
     pub fn decode_vec(&self, src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
         let stated = src.first_chunk::<4>().ok_or_else(|| corrupt(CODEC, "ends early: no size"))?;
         let len = u32::from_le_bytes(*stated) as usize;
@@ -162,7 +162,7 @@ struct Scanline {
 }
 
 impl Scanline {
-    /// Decodes whole blocks until there are `wanted` samples: of any scanline but the last, all blocks.
+    /// Decodes whole blocks until there are `wanted` samples. For all scanlines but the last, that is all blocks.
     fn decode(&mut self, reader: &mut BitReader<'_>, wanted: usize) -> Result<()> {
         self.samples.clear();
         while self.samples.len() < wanted {
@@ -219,7 +219,7 @@ impl Scanline {
                 if code > MAX_PAIR {
                     return Err(corrupt(CODEC, format!("a pair of code {code}")));
                 }
-                // Pairs of sum s have codes from s (s + 1) / 2; the second number counts up from 0.
+                // Pairs with sum s have codes from s (s + 1) / 2 on, in the order of the second number.
                 let sum = ((8 * code + 1).isqrt() - 1) / 2;
                 let second = code - sum * (sum + 1) / 2;
                 if !odd {
@@ -253,7 +253,7 @@ impl Scanline {
             let distance = *sample;
             let near = last.min(most - last);
             last = if u64::from(distance) <= u64::from(near) * 2 {
-                // Even distances are upwards, odd ones downwards; without a branch, since that is as good as random.
+                // Even differences are positive, odd ones negative. Avoid a branch, which would be unpredictable.
                 last.wrapping_add((distance >> 1) ^ (distance & 1).wrapping_neg())
             } else if last <= most - last {
                 distance.min(most)
@@ -360,7 +360,7 @@ mod tests {
         }
 
         #[test]
-        fn damage_does_no_harm(which in 0..22usize, at: prop::sample::Index, to: u8, cut: prop::sample::Index) {
+        fn damage_never_panics(which in 0..22usize, at: prop::sample::Index, to: u8, cut: prop::sample::Index) {
             let filter = Szip::parse(&client(CASES[which])).unwrap();
             let mut stored = data(&format!("{}.stored", CASES[which]));
             let at = 4 + at.index(stored.len() - 4);
@@ -372,7 +372,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_do_no_harm(src: Vec<u8>, mask: u8, block in 0..40u32, bits in 0..70u32, line in 0..200u32, len: u8) {
+        fn arbitrary_bytes_never_panic(src: Vec<u8>, mask: u8, block in 0..40u32, bits in 0..70u32, line in 0..200u32, len: u8) {
             if let Ok(filter) = Szip::parse(&[mask.into(), block, bits, line]) {
                 let stream = [&[len, 0, 0, 0][..], &src].concat();
                 let _ = filter.decode(&stream, &mut vec![0; len.into()]);

@@ -10,7 +10,7 @@ const CODEC: &str = "webp";
 
 /// The order of the bytes of a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the orders say themselves what they are")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Pixels {
     Rgb,
     Bgr,
@@ -37,7 +37,7 @@ impl Pixels {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) where `src` is damaged, [`Size`](crate::CodecError::Size) where the image has another
+/// [`Corrupt`](crate::CodecError::Corrupt) if `src` is damaged, [`Size`](crate::CodecError::Size) if the image has another
 /// size, [`Unsupported`](crate::CodecError::Unsupported) for animations.
 pub fn decode(pixels: Pixels, width: usize, height: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     let expected = width.checked_mul(height).and_then(|count| count.checked_mul(pixels.size()));
@@ -74,11 +74,11 @@ pub fn decode(pixels: Pixels, width: usize, height: usize, src: &[u8], out: &mut
     Ok(())
 }
 
-/// Appends `src`, an image of `width` by `height` pixels, to `out`, without loss.
+/// Appends `src`, an image of `width` by `height` pixels, to `out`, in lossless form.
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) for bytes that are no such image, or an image of no pixels or more than 16,383 along a
+/// [`Invalid`](crate::CodecError::Invalid) if `src` has another size, or if the image is empty or has more than 16,383 pixels along a
 /// side.
 pub fn encode(pixels: Pixels, width: usize, height: usize, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
     const MOST: usize = 16_383;
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn images_come_back_without_loss() {
+    fn images_round_trip_without_loss() {
         for pixels in [Pixels::Rgb, Pixels::Bgr, Pixels::Rgba, Pixels::Bgra] {
             for (width, height) in [(1, 1), (5, 3), (64, 17)] {
                 let image = image(pixels, width, height);

@@ -1,11 +1,11 @@
 //! zfp: blocks of 4ⁿ numbers, transformed and stored bit plane by bit plane. Reading only.
 //!
-//! A field of one to four dimensions is cut into blocks of four cells a side. A block of floats has a common exponent; its
-//! numbers become integers, which a lifting transform decorrelates. The coefficients are stored in negabinary, highest bit
-//! plane first, until the [mode](Mode) says that it is enough. The reversible mode stores all of them, through a transform
-//! that loses nothing.
+//! A field of one to four dimensions is divided into blocks with sides of four cells. A block of floats has a common exponent;
+//! its numbers become integers, which a lifting transform decorrelates. The coefficients are stored in negabinary, highest bit
+//! plane first, until the limit of the [mode](Mode) is reached. The reversible mode stores all planes, after a lossless
+//! transform.
 //!
-//! The stream is read as little-endian words; bits come lowest first, so the width of a word does not show.
+//! The stream is read as little-endian words. Bits come lowest first, so the word width does not matter.
 
 mod block;
 mod order;
@@ -15,7 +15,7 @@ use block::{BitReader, BlockInteger};
 
 pub(crate) const CODEC: &str = "zfp";
 
-/// What the library calls `ZFP_MAX_BITS`, `ZFP_MAX_PREC` and `ZFP_MIN_EXP`.
+/// The library's `ZFP_MAX_BITS`, `ZFP_MAX_PREC` and `ZFP_MIN_EXP`.
 const MAX_BITS: u32 = 16658;
 const MAX_PRECISION: u32 = 64;
 const MIN_EXPONENT: i32 = -1074;
@@ -25,7 +25,7 @@ const MOST_BITS: u32 = 1 << 15;
 
 /// The type of a field's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the plain numbers say themselves what they are")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Scalar {
     Int32,
     Int64,
@@ -47,11 +47,11 @@ impl Scalar {
 /// How much of each block is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mode {
-    /// Fewest bits of a block.
+    /// The minimum number of bits per block.
     pub min_bits: u32,
-    /// Most bits of a block.
+    /// The maximum number of bits per block.
     pub max_bits: u32,
-    /// Most bit planes of a block.
+    /// The maximum number of bit planes per block.
     pub max_precision: u32,
     /// The exponent of the lowest bit plane; below −1074 for the reversible mode.
     pub min_exponent: i32,
@@ -61,20 +61,20 @@ impl Mode {
     const ALL: Self =
         Self { min_bits: 1, max_bits: MAX_BITS, max_precision: MAX_PRECISION, min_exponent: MIN_EXPONENT };
 
-    /// Everything is stored.
+    /// Stores everything.
     #[must_use]
     pub const fn reversible() -> Self {
         Self { min_exponent: MIN_EXPONENT - 1, ..Self::ALL }
     }
 
-    /// So many bit planes are stored.
+    /// Stores this many bit planes.
     #[must_use]
     pub fn fixed_precision(planes: u32) -> Self {
         let planes = if planes == 0 { MAX_PRECISION } else { planes.min(MAX_PRECISION) };
         Self { max_precision: planes, ..Self::ALL }
     }
 
-    /// Errors stay below the tolerance.
+    /// Keeps errors below the tolerance.
     #[must_use]
     pub fn fixed_accuracy(tolerance: f64) -> Self {
         let exponent =
@@ -82,11 +82,11 @@ impl Mode {
         Self { min_exponent: exponent, ..Self::ALL }
     }
 
-    /// So many bits a number are stored, for a field of `dimensions`.
+    /// Stores this many bits per number, for a field with this many dimensions.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::CodecError::Invalid) for a rate that is no positive number, or larger than any block.
+    /// [`Invalid`](crate::CodecError::Invalid) for a rate that is not positive, or larger than any block.
     pub fn fixed_rate(rate: f64, scalar: Scalar, dimensions: usize) -> Result<Self> {
         let cells = (1_u32 << (2 * dimensions.clamp(1, 4))) as f64;
         let bits = (cells * rate + 0.5).floor();
@@ -102,7 +102,7 @@ impl Mode {
         Ok(Self { min_bits: bits, max_bits: bits, ..Self::ALL })
     }
 
-    /// From the number in a header: 12 bits, or 64 where the lowest 12 are all set.
+    /// Decodes the mode of a header: 12 bits, or 64 if the lowest 12 are all set.
     fn from_code(code: u64) -> Result<Self> {
         let mode = match code {
             0..2048 => Self { min_bits: code as u32 + 1, max_bits: code as u32 + 1, ..Self::ALL },
@@ -182,14 +182,14 @@ impl Field {
         self.dimensions
     }
 
-    /// Bytes of all its numbers; `None` when a `usize` cannot tell.
+    /// The size of all its numbers in bytes; `None` on overflow of `usize`.
     #[must_use]
     pub fn bytes(&self) -> Option<usize> {
         self.extents.iter().try_fold(self.scalar.size(), |size, extent| size.checked_mul(*extent))
     }
 }
 
-/// What a full header says.
+/// The contents of a full header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// The numbers.
@@ -205,8 +205,8 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::CodecError::Corrupt) if there is none, [`Unsupported`](crate::CodecError::Unsupported) for another version of
-    /// the code.
+    /// [`Corrupt`](crate::CodecError::Corrupt) if there is none, [`Unsupported`](crate::CodecError::Unsupported) for
+    /// another version of the codec.
     pub fn parse(src: &[u8]) -> Result<Self> {
         let [b'z', b'f', b'p', version, _, ..] = *src else {
             return Err(corrupt(CODEC, "no zfp header"));
@@ -240,7 +240,7 @@ impl Header {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) if `src` is cut off, [`Size`](crate::CodecError::Size) if the field has another size.
+/// [`Corrupt`](crate::CodecError::Corrupt) if `src` is truncated, [`Size`](crate::CodecError::Size) if the field has another size.
 pub fn decode(field: &Field, mode: Mode, src: &[u8], out: &mut [u8]) -> Result<()> {
     decode_from(field, mode.check()?, BitReader::new(src, 0), out)
 }
@@ -359,7 +359,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_do_no_harm(src: Vec<u8>, shape in proptest::collection::vec(0..9usize, 0..5)) {
+        fn arbitrary_bytes_never_panic(src: Vec<u8>, shape in proptest::collection::vec(0..9usize, 0..5)) {
             for scalar in [Scalar::Int32, Scalar::Int64, Scalar::Float32, Scalar::Float64] {
                 let field = Field::new(scalar, &shape).unwrap();
                 let mut out = vec![0; field.bytes().unwrap()];

@@ -1,15 +1,15 @@
-//! Zstandard (RFC 8878), by the C library, with contexts kept per thread.
+//! Zstandard (RFC 8878), using the C library with per-thread contexts.
 //!
-//! A stored chunk is one or more frames. A reader must accept, and this one does:
+//! A stored chunk is one or more frames. Readers must accept the following, and this one does:
 //!
 //! - several frames one after another, which decode to their concatenation;
 //! - skippable frames anywhere, which decode to nothing;
 //! - frames whose header does not state the content size (every frame of a streaming writer);
 //! - frames with a content checksum, which is checked.
 //!
-//! Bytes after the last frame that are not a frame are an error, as is output of any other size than asked for.
-//! Neither the content size nor the window size that a frame claims makes this module allocate: output goes
-//! straight to the caller's buffer, which also serves as the window. [`Stream`] keeps a window of its own.
+//! Other bytes after the last frame are an error, as is output of another size than requested.
+//! The content size and window size stated by a frame never determine an allocation: output is written
+//! directly to the caller's buffer, which also serves as the window. [`Stream`] keeps a window of its own.
 
 mod stream;
 
@@ -42,7 +42,7 @@ fn with_decoder<T>(work: impl FnOnce(&mut DCtx<'static>) -> Result<T>) -> Result
     })
 }
 
-/// Decodes all frames of `src` into the front of `out`; `None` when they do not fit.
+/// Decodes all frames of `src` into the front of `out`; `None` if they do not fit.
 fn decode_some(src: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
     if src.is_empty() {
         return Err(corrupt(CODEC, "no frame"));
@@ -74,9 +74,9 @@ pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
     }
 }
 
-/// Decodes the first bytes of `src`, as many as `out` has, and nothing after them: neither the rest nor its checksum is looked
-/// at. `false` where that is not possible, or not in little memory: [`decode`] says why, or can do it. `src` must begin
-/// with a frame that says that it holds `total` bytes, at most 16 MiB.
+/// Decodes the start of `src`, as many bytes as `out` has, and ignores the rest, including its checksum. Returns `false` if
+/// that is impossible or needs much memory: use [`decode`] then. `src` must begin
+/// with a frame whose stated content size is `total` bytes, at most 16 MiB.
 pub fn decode_front(src: &[u8], total: usize, out: &mut [u8]) -> bool {
     let known = matches!(zstd_safe::get_frame_content_size(src), Ok(Some(size)) if size == total as u64);
     if !known || total > FRONT_OF || out.len() > total {
@@ -91,7 +91,7 @@ pub fn decode_front(src: &[u8], total: usize, out: &mut [u8]) -> bool {
     decoded.is_ok_and(|decoded| decoded)
 }
 
-/// Of larger contents no front is decoded alone: their windows would be kept.
+/// The front of larger contents is not decoded separately, because contexts would keep their windows.
 const FRONT_OF: usize = 16 << 20;
 
 fn front(context: &mut DCtx<'_>, src: &[u8], out: &mut [u8]) -> bool {
@@ -113,7 +113,7 @@ fn front(context: &mut DCtx<'_>, src: &[u8], out: &mut [u8]) -> bool {
 ///
 /// # Errors
 ///
-/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then as it was.
+/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then unchanged.
 pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     let guess = match zstd_safe::get_frame_content_size(src) {
         Ok(Some(n)) => usize::try_from(n).unwrap_or(usize::MAX).min(src.len().saturating_mul(256)),
@@ -122,7 +122,7 @@ pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     decode_growing(CODEC, guess, limit, out, |room| decode_some(src, room))
 }
 
-/// How to compress.
+/// Options for compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
@@ -139,7 +139,7 @@ impl Options {
         Self { level, checksum: false }
     }
 
-    /// The same with or without a content checksum.
+    /// Sets whether to add a content checksum.
     #[must_use]
     pub const fn with_checksum(self, checksum: bool) -> Self {
         Self { checksum, ..self }
@@ -152,13 +152,13 @@ impl Default for Options {
     }
 }
 
-/// Up to this level, speed was asked for.
+/// Levels up to this one favour speed.
 const FAST_LEVELS: i32 = 4;
 /// The library (1.5.7) looks for a better place to end a block only where blocks may be 128 KiB long. At level 3 that took 1.6
 /// times as long, for 0.5 % fewer bytes of a float32 field.
 const FAST_BLOCK: u32 = 127 << 10;
 
-/// The longest block at a level; 0 leaves it to the library.
+/// The maximum block length at a level; 0 to let the library choose.
 const fn longest_block(level: i32) -> u32 {
     if level <= FAST_LEVELS { FAST_BLOCK } else { 0 }
 }
@@ -167,7 +167,7 @@ const fn longest_block(level: i32) -> u32 {
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) if the library refuses, which it does only for want of memory.
+/// [`Invalid`](crate::CodecError::Invalid) if the library fails, which happens only when it is out of memory.
 pub fn encode(src: &[u8], options: Options, out: &mut Vec<u8>) -> Result<()> {
     let base = out.len();
     out.reserve(zstd_safe::compress_bound(src.len()));

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use hyperslab_codec::fuzz::DECODERS;
 use proptest::prelude::*;
 
-/// Counts what this thread holds, and the most that it held.
+/// Counts the bytes that this thread has allocated, and their maximum.
 struct Counting;
 
 thread_local! {
@@ -15,7 +15,7 @@ thread_local! {
 }
 
 fn count(more: usize, less: usize) {
-    // A thread that ends frees after its counters are gone.
+    // A thread that ends may free memory after its counters are gone.
     let _ = HELD.try_with(|held| {
         held.set(held.get().wrapping_add(more).wrapping_sub(less));
         let _ = MOST.try_with(|most| most.set(most.get().max(held.get() & (usize::MAX >> 1))));
@@ -52,7 +52,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What a decoder may hold for itself: tables, scratch buffers of earlier calls, an error's text.
+/// The allowance for a decoder itself: tables, scratch buffers of earlier calls, the text of an error.
 const SPARE: usize = 6 << 20;
 
 fn check(src: &[u8], limit: usize) {
@@ -65,11 +65,11 @@ fn check(src: &[u8], limit: usize) {
     }
 }
 
-/// Heads that claim as much as their fields can say.
+/// Headers that claim the maximum that their fields allow.
 #[test]
 fn large_claims_cost_nothing() {
     let heads: &[&[u8]] = &[
-        // Blosc: 2 GiB of zeros in one block; the same cut into blocks of one byte.
+        // Blosc: 2 GiB of zeros in one block, and the same in blocks of one byte.
         b"\x05\x01\x25\x04\xff\xff\xff\x7f\xff\xff\xff\x7f\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10",
         b"\x02\x01\x21\x04\xff\xff\xff\x7f\x01\0\0\0\xff\xff\xff\x7f",
         // Streams of 64-bit sizes.
@@ -81,7 +81,7 @@ fn large_claims_cost_nothing() {
         // Parameters: n-bit of 2³² elements, scale-offset, szip of 4 GiB.
         b"\x08\x08\0\0\0\0\0\0\0\xff\xff\xff\xff\x01\0\0\0\x08\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0",
         b"\x04\xa9\0\0\0\x10\0\0\0\x08\0\0\0\0\x10\0\0\xff\xff\xff\xff\0\0\0\0\0\0\0\0",
-        // TileDB: as many windows, strings and values as can be.
+        // TileDB: the maximum number of windows, strings and values.
         b"\x07\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
         // Snappy, gzip and bzip2 heads.
         b"\xff\xff\xff\xff\x0f\0\0",
@@ -96,7 +96,7 @@ fn large_claims_cost_nothing() {
     }
 }
 
-/// A frame of Blosc2 with any sizes, and an array of any shape in it.
+/// A Blosc2 frame with arbitrary sizes, which holds an array of arbitrary shape.
 fn frame(fields: [u32; 5], shape: [u32; 6], index: &[u8]) -> Vec<u8> {
     let [decoded, stored, element, block, chunk] = fields;
     let mut array = vec![0x97, 0, 2];
@@ -147,7 +147,7 @@ fn index(len: u32, kind: u8) -> Vec<u8> {
     chunk
 }
 
-/// The makers above make frames that are right, too.
+/// The functions above also create valid frames.
 #[test]
 fn a_frame_of_special_chunks_decodes() {
     let frame = frame([16, 0, 1, 4, 4], [4, 3, 2, 2, 2, 2], &index(32, 0x81));
@@ -162,17 +162,17 @@ fn small_or_any() -> impl Strategy<Value = u32> {
 
 proptest! {
     #[test]
-    fn arbitrary_bytes_do_no_harm(src: Vec<u8>, limit in 0..4096usize) {
+    fn arbitrary_bytes_never_panic(src: Vec<u8>, limit in 0..4096usize) {
         check(&src, limit);
     }
 
     #[test]
-    fn small_numbers_do_no_harm(src in prop::collection::vec(prop_oneof![6 => 0..5u8, 1 => any::<u8>()], 0..300), limit in 0..1024usize) {
+    fn small_numbers_never_panic(src in prop::collection::vec(prop_oneof![6 => 0..5u8, 1 => any::<u8>()], 0..300), limit in 0..1024usize) {
         check(&src, limit);
     }
 
     #[test]
-    fn frames_of_any_shape_do_no_harm(
+    fn frames_of_any_shape_never_panic(
         fields in prop::array::uniform5(small_or_any()),
         shape in prop::array::uniform6(small_or_any()),
         len in small_or_any(),

@@ -1,4 +1,4 @@
-//! What is written here, the formats' own implementations must read.
+//! Checks that the formats' own implementations can read what is written here.
 //!
 //! `HYPERSLAB_PEERS` names a Python with h5py, hdf5plugin and numcodecs; `cargo xtask test` sets it.
 
@@ -10,7 +10,7 @@ use hyperslab_codec::{bitshuffle, blosc, bzip2, checksum, deflate, hdf5_lz4, lz4
 
 type Anything = Result<(), Box<dyn std::error::Error>>;
 
-/// Cases: a line each of what to read it with, element size, then the files' number.
+/// Cases, one per line: the reader to use, the element size, then the files' number.
 struct Cases<'a> {
     folder: &'a Path,
     manifest: String,
@@ -42,7 +42,7 @@ fn chunks(size: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_references_read_what_is_written() -> Anything {
+fn reference_libraries_read_our_output() -> Anything {
     let python =
         std::env::var_os("HYPERSLAB_PEERS").ok_or("HYPERSLAB_PEERS names no Python; run cargo xtask test")?;
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("codec-peers");

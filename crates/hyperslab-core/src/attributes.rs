@@ -37,8 +37,8 @@ impl Attribute {
 }
 
 impl Attribute {
-    /// As typed values. A document is the nearest typed value: numbers are 64-bit integers or floats, and what has no type
-    /// is its text. `None` for an unreadable one.
+    /// Converts to typed values. A JSON document becomes the nearest typed value: numbers become 64-bit integers or floats, and
+    /// values without a matching type become text. `None` for an unreadable attribute.
     #[must_use]
     pub fn to_values(&self) -> Option<Values> {
         match self {
@@ -48,8 +48,8 @@ impl Attribute {
         }
     }
 
-    /// The name of the type that the JSON of this attribute does not tell: formats that keep attributes as JSON keep it
-    /// beside, and read the attribute again with [`from_json_of_type`](Self::from_json_of_type). `None` for documents and
+    /// The name of the type, if the JSON of this attribute does not imply it. Formats that store attributes as JSON store the
+    /// name separately and pass it to [`from_json_of_type`](Self::from_json_of_type). `None` for documents and
     /// for text.
     #[must_use]
     pub fn type_beside_json(&self) -> Option<String> {
@@ -57,12 +57,12 @@ impl Attribute {
         let is_text = values.dtype == DType::String && values.shape.is_empty();
         let name = values.dtype.to_string();
         let again = Self::from_json_of_type(&self.to_json(), &name);
-        // Not-a-number is not equal to itself.
+        // NaN is not equal to itself, so compare the JSON.
         let same = |again: &Self| matches!(again, Self::Values(own) if own.dtype == values.dtype && own.shape == values.shape);
         (!is_text && again.is_some_and(|again| same(&again))).then_some(name)
     }
 
-    /// The attribute that has this JSON and this [type](Self::type_beside_json); `None` where they do not fit.
+    /// Restores an attribute from its JSON and its [type](Self::type_beside_json); `None` if they do not match.
     #[must_use]
     pub fn from_json_of_type(document: &Value, name: &str) -> Option<Self> {
         let dtype = TYPES_BESIDE.into_iter().find(|dtype| dtype.to_string() == name)?;
@@ -89,7 +89,7 @@ impl Attribute {
     }
 }
 
-/// Types of attributes that JSON does not tell.
+/// The types of attributes that JSON does not imply.
 const TYPES_BESIDE: [DType; 15] = [
     DType::Bool,
     DType::Int8,
@@ -115,7 +115,7 @@ fn flatten<'v>(document: &'v Value, leaves: &mut Vec<&'v Value>) {
     }
 }
 
-/// One number, or a part of a complex one, as bytes.
+/// The bytes of one number, or of one part of a complex number.
 fn number_bytes(value: &Value, dtype: &DType) -> Option<Vec<u8>> {
     let float = || match value {
         Value::String(text) => text.replace("Infinity", "inf").parse::<f64>().ok(),
@@ -144,7 +144,7 @@ fn number_bytes(value: &Value, dtype: &DType) -> Option<Vec<u8>> {
     })
 }
 
-/// A document as the nearest typed value; what has none is kept as its text.
+/// Converts a document to the nearest typed value, or else to its JSON text.
 fn from_document(document: &Value) -> Values {
     let of = |name: &str| match Attribute::from_json_of_type(document, name) {
         Some(Attribute::Values(values)) => Some(values),
@@ -319,7 +319,7 @@ mod tests {
 
     /// Small sets are searched and large ones looked up; both give the same result and keep the order.
     #[test]
-    fn many_attributes_are_as_few() {
+    fn large_sets_behave_like_small_ones() {
         let mut attributes = Attributes::new();
         for number in 0..200 {
             attributes.set(format!("a{number}"), Value::from(number));

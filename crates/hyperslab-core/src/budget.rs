@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_used_up_stays_used_up() {
+    fn an_exhausted_budget_stays_exhausted() {
         let budget = Budget::new(&"x".into(), 100);
         budget.spend(WORK, "a").unwrap();
         budget.spend(6400, "a").unwrap();

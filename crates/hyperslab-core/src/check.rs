@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_come_in_the_order_of_the_walk() {
+    fn outcomes_are_in_walk_order() {
         let expected: Vec<u64> = (0..3000).map(|number| number * 2).collect();
         for (threads, each) in [(1, 1 << 20), (4, 1 << 20), (4, 1)] {
             assert_eq!(outcomes(threads, each, false), (expected.clone(), true));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_there_are_found_mapped_or_not() {
+    fn missing_bytes_are_detected_mapped_or_not() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), vec![1; 3 << 20]).unwrap();
         let blobs: [Box<dyn Blob>; 3] = [

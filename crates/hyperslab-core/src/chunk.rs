@@ -63,7 +63,7 @@ impl Span {
     }
 }
 
-/// Some of a chunk's cells, as one write left them.
+/// Some of a chunk's cells, as written by one write.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Layer {
     /// Its stored bytes: one span for most formats; offsets, values and validity for variable-length ones.

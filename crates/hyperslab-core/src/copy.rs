@@ -218,7 +218,7 @@ unsafe fn copy_run_swapped(source: *const u8, target: *mut u8, length: usize, wr
         }
         return;
     }
-    // SAFETY: by the caller's promise; no one else has these bytes, which are initialised.
+    // SAFETY: by the caller's promise; nothing else refers to these bytes, which are initialised.
     let to = unsafe { std::slice::from_raw_parts_mut(target, length) };
     copy_swapped(writes.swap, from, to);
 }

@@ -32,37 +32,37 @@ pub trait FormatDriver: Send + Sync + Debug {
     /// Name, extensions, variants and capabilities.
     fn info(&self) -> &'static FormatInfo;
 
-    /// Does this look like a store of the format? Called for every driver whose [`FormatInfo::forms`] has the form of what
-    /// is there, so it should read as little as possible.
+    /// Decides whether this looks like a store of the format. Called for every driver whose [`FormatInfo::forms`] contains the
+    /// form of the content, so it should read as little as possible.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the bytes cannot be read.
+    /// [`Io`](Error::Io) if the bytes cannot be read.
     fn recognise(&self, glimpse: &Glimpse<'_>) -> Result<Recognition>;
 
-    /// Opens a store for reading. Must not write, wherever the store is.
+    /// Opens a store for reading. Must never write.
     ///
     /// # Errors
     ///
-    /// Whatever is wrong with the store. [`Invalid`](Error::Invalid) for a [form](StoreForm) that the format does not have.
+    /// Any problem of the store. [`Invalid`](Error::Invalid) for a [form](StoreForm) that the format does not have.
     fn open(&self, content: Content, context: &OpenContext<'_>) -> Result<Arc<dyn Store>>;
 
-    /// Is this certainly a store of the format, so that replacing it loses nothing else? A format whose signature is shared
-    /// with other programs' files looks closer here than in [`recognise`](Self::recognise).
+    /// Returns true if this is certainly a store of the format, so that replacing it cannot destroy anything else. A format whose
+    /// signature is shared with other kinds of files checks more here than in [`recognise`](Self::recognise).
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the bytes cannot be read.
+    /// [`Io`](Error::Io) if the bytes cannot be read.
     fn is_store(&self, content: &Content) -> Result<bool> {
         Ok(self.recognise(&Glimpse::new(content)?)? != Recognition::No)
     }
 
-    /// Starts a new store. Nothing is visible at `target` before the sink is committed.
+    /// Creates a store. Nothing is visible at `target` before the sink is committed.
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](Error::Unsupported) when the format cannot be written; [`Invalid`](Error::Invalid) when something is
-    /// at the target and [`replace`](CreateOptions::replace) is not set; [`Io`](Error::Io) when the system refuses.
+    /// [`Unsupported`](Error::Unsupported) if the format cannot be written; [`Invalid`](Error::Invalid) if the target
+    /// exists and [`replace`](CreateOptions::replace) is not set; [`Io`](Error::Io) if the system reports an error.
     fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
         let _ = options;
         Err(self.unsupported(target, "writing"))
@@ -72,15 +72,15 @@ pub trait FormatDriver: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](Error::Unsupported) when stores of the format cannot be added to; otherwise as
+    /// [`Unsupported`](Error::Unsupported) if the format cannot add to existing stores; otherwise as
     /// [`create`](Self::create).
     fn append(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
         let _ = options;
         Err(self.unsupported(target, "adding to"))
     }
 
-    /// As [`append`](Self::append), for a directory store that is not on this machine: it is read through `storage`, and
-    /// what is added goes into `change`.
+    /// Like [`append`](Self::append), for a directory store on another machine: it is read through `storage`, and
+    /// additions are written to `change`.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ pub trait FormatDriver: Send + Sync + Debug {
         ))
     }
 
-    /// Starts a new store of one geometry, to be written in batches. Only for formats with
+    /// Creates a store of one geometry, to be written in batches. Only for formats with
     /// [`geometry_kinds`](FormatInfo::geometry_kinds).
     ///
     /// # Errors
@@ -109,8 +109,8 @@ pub trait FormatDriver: Send + Sync + Debug {
         Err(self.unsupported(target, "writing geometry to"))
     }
 
-    /// Opens the geometry that is the store at `target` to add vertices, objects and links to it. The numbers of links count the
-    /// vertices that are added. Nothing changes before the sink is committed.
+    /// Opens the geometry at `target` to add vertices, objects and links. Vertex numbers in links are relative to the added
+    /// vertices. Nothing changes before the sink is committed.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ pub trait FormatDriver: Send + Sync + Debug {
         Err(self.unsupported(target, "adding geometry to"))
     }
 
-    /// Writes a new store of one geometry that is in memory, with its objects and their groups.
+    /// Writes a new store of one geometry in memory, with its objects and their groups.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ pub trait FormatDriver: Send + Sync + Debug {
         Err(self.unsupported(target, "writing geometry to"))
     }
 
-    /// Starts a new store of one table, to be written in batches. Only for formats with the capability
+    /// Creates a store of one table, to be written in batches. Only for formats with the capability
     /// [`tables`](Capabilities::tables).
     ///
     /// # Errors
@@ -146,7 +146,7 @@ pub trait FormatDriver: Send + Sync + Debug {
         Err(self.unsupported(target, "writing a table to"))
     }
 
-    /// Starts to add rows to the table that is the store at `target`.
+    /// Opens the table at `target` to add rows.
     ///
     /// # Errors
     ///
@@ -165,19 +165,19 @@ pub trait FormatDriver: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](Error::Unsupported) where rows cannot be deleted, or not by this filter.
+    /// [`Unsupported`](Error::Unsupported) if rows cannot be deleted, or not by this filter.
     fn delete_rows(&self, path: &Path, filter: &RowFilter, context: &OpenContext<'_>) -> Result<()> {
         let _ = (filter, context);
         Err(self.unsupported(path, "deleting rows of"))
     }
 
-    /// Adds fields to the array or table at a node, or drops some: all of the changes or none. With `dry_run`, only checks
+    /// Adds or drops fields of the array or table at a node. Applies all of the changes or none. With `dry_run`, only checks
     /// them.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for a name that is taken, or not there; [`Unsupported`](Error::Unsupported) where fields
-    /// cannot change.
+    /// [`Invalid`](Error::Invalid) for a new name that exists, or a dropped one that does not; [`Unsupported`](Error::Unsupported)
+    /// if fields cannot change.
     fn change_fields(
         &self,
         path: &Path,
@@ -190,22 +190,22 @@ pub trait FormatDriver: Send + Sync + Debug {
         Err(self.unsupported(path, "adding or dropping fields of"))
     }
 
-    /// Can a geometry have this column?
+    /// Returns true if a geometry can have this column.
     fn takes_column(&self, column: &GeometryColumn) -> bool {
         column.dtype.is_numeric()
     }
 
-    /// Finds the fixes that are safe and, unless `dry_run`, applies them. Formats without any leave it at that.
+    /// Finds the safe fixes and, unless `dry_run`, applies them. The default finds none.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) when the store is too damaged to plan a repair; [`Io`](Error::Io) when the system refuses.
+    /// [`Corrupt`](Error::Corrupt) if the store is too damaged to plan a repair; [`Io`](Error::Io) if the system reports an error.
     fn repair(&self, path: &Path, context: &OpenContext<'_>, dry_run: bool) -> Result<Repairs> {
         let _ = (path, context, dry_run);
         Ok(Repairs::default())
     }
 
-    /// Opens the intact part of a damaged store, where that is more than [`open`](Self::open) reads; `None` otherwise.
+    /// Opens the intact part of a damaged store, if that is more than [`open`](Self::open) reads; `None` otherwise.
     ///
     /// # Errors
     ///
@@ -215,12 +215,12 @@ pub trait FormatDriver: Send + Sync + Debug {
         Ok(None)
     }
 
-    /// Merges the fragments that separate writes left. `progress` gets the number of stored bytes done and in total, and
-    /// returns whether to go on. Returns how many fragments were merged.
+    /// Merges the fragments that separate writes have created. `progress` receives the number of stored bytes done and in
+    /// total, and returns whether to continue. Returns the number of merged fragments.
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](Error::Unsupported) when the format has no fragments; otherwise whatever reading and writing say.
+    /// [`Unsupported`](Error::Unsupported) if the format has no fragments; otherwise any error from reading and writing.
     fn consolidate(
         &self,
         path: &Path,
@@ -231,7 +231,7 @@ pub trait FormatDriver: Send + Sync + Debug {
         Err(self.unsupported(path, "consolidating"))
     }
 
-    /// Removes the fragments that [`consolidate`](Self::consolidate) replaced. Returns how many.
+    /// Removes the fragments that [`consolidate`](Self::consolidate) replaced. Returns their number.
     ///
     /// # Errors
     ///
@@ -241,28 +241,28 @@ pub trait FormatDriver: Send + Sync + Debug {
         Err(self.unsupported(path, "vacuuming"))
     }
 
-    /// The names of those attributes of a node that are the format's own bookkeeping: readers turn them into schemas, and
-    /// writers make them anew. `elsewhere` is set for attributes that leave the format. Asked of every driver, whatever the
-    /// source: bookkeeping that another program copied along is not content either.
+    /// The names of attributes that are the format's own bookkeeping: readers turn them into schemas, and writers generate
+    /// them. `elsewhere` is set for attributes copied to another format. Called for every driver, whatever the source, because
+    /// another program may have copied a format's bookkeeping into a different format.
     fn bookkeeping<'a>(&self, attributes: &'a Attributes, elsewhere: bool) -> Vec<&'a str> {
         let _ = (attributes, elsewhere);
         Vec::new()
     }
 
-    /// Why a node cannot have this attribute; `None` when it can. A conversion leaves such attributes out and reports them.
+    /// The reason why a node cannot have this attribute; `None` if it can. A conversion leaves out such attributes and reports them.
     fn refused_attribute(&self, attribute: &Attribute) -> Option<String> {
         let _ = attribute;
         None
     }
 
-    /// Can arrays of a variant have elements of this type, as they are or in a form of the format's own? A conversion stores
-    /// others in a form of types that it can have.
+    /// Returns true if arrays of a variant can hold elements of this type, possibly in a form specific to the format. A
+    /// conversion stores other types as one that the format can hold.
     fn holds(&self, dtype: &DType, variant: Option<Variant>) -> bool {
         let _ = (dtype, variant);
         true
     }
 
-    /// The error of an operation that the format does not have.
+    /// The error for an operation that the format does not have.
     fn unsupported(&self, path: &Path, operation: &str) -> Error {
         Error::unsupported(path.display().to_string(), format!("{operation} {}", self.info().name))
     }
@@ -278,7 +278,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// Whether it is a file or a directory.
+    /// The form: file or directory.
     #[must_use]
     pub const fn form(&self) -> StoreForm {
         match self {
@@ -312,7 +312,7 @@ impl Content {
     }
 }
 
-/// A first look at what may be a store. The first bytes of a file are read once for all drivers.
+/// A first look at a possible store. The first bytes of a file are read once for all drivers.
 #[derive(Debug)]
 pub struct Glimpse<'a> {
     head: Bytes,
@@ -320,14 +320,14 @@ pub struct Glimpse<'a> {
 }
 
 impl<'a> Glimpse<'a> {
-    /// Bytes of a file that are read ahead.
+    /// The number of bytes read from the start of a file.
     const HEAD: u64 = 64;
 
-    /// Looks at this content.
+    /// Reads the start of this content.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the bytes cannot be read.
+    /// [`Io`](Error::Io) if the bytes cannot be read.
     pub fn new(content: &'a Content) -> Result<Self> {
         let head = match content {
             Content::File(blob) => blob.read_range(0..blob.len()?.min(Self::HEAD))?,
@@ -336,7 +336,7 @@ impl<'a> Glimpse<'a> {
         Ok(Self { head, content })
     }
 
-    /// The first bytes of a file, at most 64; none of a directory.
+    /// The first bytes of a file, at most 64; empty for a directory.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head
@@ -351,7 +351,7 @@ impl<'a> Glimpse<'a> {
         }
     }
 
-    /// The file, for a driver that must look into it as a container.
+    /// The file, for a driver that must open it as a container.
     #[must_use]
     pub const fn file(&self) -> Option<&'a Arc<dyn Blob>> {
         match self.content {
@@ -360,7 +360,7 @@ impl<'a> Glimpse<'a> {
         }
     }
 
-    /// The directory, to look for names.
+    /// The directory, to look up names.
     #[must_use]
     pub fn directory(&self) -> Option<&'a dyn Storage> {
         match self.content {

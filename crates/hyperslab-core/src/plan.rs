@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_breaks_its_own_rules_is_not_read() {
+    fn invalid_plans_are_not_deserialised() {
         let grid = Grid::new(&[10], &[4]).unwrap();
         let plan = Plan::new(&grid, Positions::whole(&[10])).unwrap();
         let document = serde_json::to_value(&plan).unwrap();

@@ -286,7 +286,7 @@ impl ArraySpec {
     }
 }
 
-/// The error of an array that cannot get another shape.
+/// The error for an array that cannot be resized to the requested shape.
 ///
 /// ```
 /// let error = hyperslab_core::cannot_grow("/t", &[14, 64], &[7, 64]);

@@ -1,49 +1,49 @@
-//! Where stores are: objects that are read from a location, and targets that are published to one.
+//! Storage: the objects of a store are read from a location, and targets are published to one.
 //!
-//! [`Storage`] is the read side: the objects at a location, such as a folder or a bucket. Formats see nothing else of where
-//! a store is.
+//! [`Storage`] is the read side: the objects at a location, such as a folder or a bucket. It is a format's only access to
+//! its store.
 //!
-//! On the write side targets are built beside their place and published in one step. Every writer goes through one of these:
+//! On the write side, a target is built beside its final path and published in one step. Every writer uses one of these:
 //!
 //! | type | for |
 //! |---|---|
 //! | [`StagedFile`] | a target that is one file |
 //! | [`StagedFolder`] | a target that is a folder of objects |
-//! | [`StagedChange`] | additions to a folder store that exists, here or elsewhere |
-//! | [`LocalFile`] | a file that is changed in place, under an ordered or journalled protocol of its format; scratch |
+//! | [`StagedChange`] | additions to an existing folder store, local or remote |
+//! | [`LocalFile`] | a file changed in place, under the format's ordered or journalled protocol; scratch files |
 //!
 //! # Durability
 //!
-//! A writer that is **killed** at any instant leaves the old content or the new:
+//! A writer that is **killed** at any instant leaves either the old content or the new:
 //!
 //! - Nothing is visible at the target before `publish`. Everything is written under a temporary name beside it.
 //! - A new target appears by one rename that refuses to replace anything.
 //! - A file is replaced by one rename, a folder by one exchange. There is no instant without a target. A file system that
 //!   cannot exchange two folders is refused when the stage is created, before anything is written.
-//! - A change to an existing store moves the objects that no one refers to first, and the objects that make them visible
-//!   last, in the order that the caller gives.
+//! - A change to an existing store first moves the objects that nothing refers to yet, and then the objects that make
+//!   them visible, in the order given by the caller.
 //!
-//! A **power cut** does no worse:
+//! A **power cut** has no other effects:
 //!
-//! - What replaces something, or changes an existing store, is synced before it becomes visible: first its content, then
-//!   the rename or exchange, then the folder that holds the name. In a change the folders of all other objects are synced
-//!   before the first object moves that makes them visible.
-//! - What a change removes is hidden durably before it is removed: [`remove_inside`] syncs the folders that it touched
+//! - Anything that replaces or changes a store is synced before it becomes visible: first its content, then
+//!   the rename or exchange, then the folder that holds the name. A change syncs the folders of all other objects before
+//!   it moves the first object that makes them visible.
+//! - Objects that a change removes are first hidden durably: [`remove_inside`] syncs the affected folders
 //!   before it returns.
-//! - A new target is as durable as a copy: the system writes it in its own time, and a power cut may cost it.
+//! - A new target is as durable as a copied file: the system writes it back later, and a power cut may lose it.
 //!   [`StageOptions::sync`] makes it durable before `publish` returns.
 //!
 //! # Names and leftovers
 //!
-//! The temporary name of the target `NAME` is `.NAME.<16 hexadecimal digits>.part`, in the same folder. A stage that is
-//! dropped removes it. A killed writer leaves it behind, and the next writer to the same target removes it. Writers that are
-//! alive hold an advisory lock on theirs, so they are left alone. A file system without locks keeps its leftovers: no one
-//! can tell whether their writer is alive.
+//! The temporary name of the target `NAME` is `.NAME.<16 hexadecimal digits>.part`, in the same folder. A dropped stage
+//! removes it. A killed writer leaves it behind, and the next writer to the same target removes it. A running writer holds
+//! an advisory lock on its own, so that others leave it alone. On a file system without locks, leftovers stay, because
+//! nothing shows whether their writer is still running.
 //!
 //! # One writer at a time
 //!
-//! Writers that change something in place hold an advisory lock: [`LocalFile::open_locked`] on the file, [`StoreLock`] on the
-//! folder. Who comes second gets an error. A file system without locks keeps no one away.
+//! Writers that change something in place hold an advisory lock: [`LocalFile::open_locked`] on the file, [`StoreLock`] on
+//! the folder. A second writer gets an error. A file system without locks cannot keep other writers out.
 //!
 //! Files and folders get the permissions that the process's umask gives to new ones.
 
@@ -85,21 +85,21 @@ use crate::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct StageOptions {
-    /// Replace what is at the target. Otherwise an existing target is an error.
+    /// Replace an existing target. Otherwise an existing target is an error.
     pub replace: bool,
-    /// Make a new target durable before `publish` returns. What replaces something always is.
+    /// Sync a new target before `publish` returns. A target that replaces something is always synced.
     pub sync: bool,
 }
 
 impl StageOptions {
-    /// The same options, replacing or not.
+    /// Sets whether to replace an existing target.
     #[must_use]
     pub const fn with_replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self
     }
 
-    /// The same options, durable at once or not.
+    /// Sets whether to sync a new target.
     #[must_use]
     pub const fn with_sync(mut self, sync: bool) -> Self {
         self.sync = sync;
@@ -107,7 +107,7 @@ impl StageOptions {
     }
 }
 
-/// The folder that a path is in.
+/// The folder that contains a path.
 fn parent_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -115,7 +115,7 @@ fn parent_of(path: &Path) -> &Path {
     }
 }
 
-/// An error of the system about a path.
+/// A system error for a path.
 fn failed(path: &Path, source: std::io::Error) -> Error {
     Error::io(path.display().to_string(), source)
 }

@@ -1,4 +1,4 @@
-//! Opened files and directories: their trees of nodes, and how they are checked.
+//! Opened files and directories: their trees of nodes, and integrity checks.
 
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use crate::{
     Array, Attributes, DType, Geometry, Link, ObjectId, Report, Result, StoredGroup, StoredNamedType, Table,
 };
 
-/// An opened file or directory. Its nodes are found when they are asked for, not when it is opened.
+/// An opened file or directory. Nodes are looked up on request, not when it is opened.
 pub trait Store: Send + Sync + Debug {
-    /// The format's name, as `--format` takes it: `tet`, `hdf5`, `tiledb`, `zarr`, `zvf`.
+    /// The format's name, as used by `--format`: `tet`, `hdf5`, `tiledb`, `zarr`, `zvf`.
     fn format(&self) -> &'static str;
 
-    /// The variant of the format, where it has several that can be chosen when writing: `zarr2`, `zarr3`, `netcdf4`.
+    /// The variant of the format, if several can be chosen when writing: `zarr2`, `zarr3`, `netcdf4`.
     fn variant(&self) -> Option<&'static str> {
         None
     }
 
-    /// The same store with its nodes under the names that they have in the file; `None` if it shows those anyway. NetCDF-4
+    /// The same store with its nodes under their stored names; `None` if it already shows those. NetCDF-4
     /// stores some variables under other names than their own.
     fn as_stored(&self) -> Option<Arc<dyn Store>> {
         None
     }
 
-    /// The path or address, for messages.
+    /// The path or URL, for messages.
     fn name(&self) -> &Arc<str>;
 
-    /// Is it on another machine? Looking at several nodes at once then saves much waiting.
+    /// Returns true if the store is on another machine. Opening several nodes at once then saves time.
     fn is_remote(&self) -> bool {
         false
     }
@@ -37,20 +37,20 @@ pub trait Store: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// [`NotFound`](crate::Error::NotFound) when there is no such node, [`Corrupt`](crate::Error::Corrupt) when
+    /// [`NotFound`](crate::Error::NotFound) if there is no such node, [`Corrupt`](crate::Error::Corrupt) if
     /// the group cannot be read.
     fn children(&self, path: &str) -> Result<Vec<String>>;
 
-    /// The node at a path: `/`, `/group/array`. Soft links inside the path are followed, a link at its end is
-    /// followed when it leads somewhere.
+    /// The node at a path: `/`, `/group/array`. Soft links inside the path are followed. A link at the end is followed unless it
+    /// dangles.
     ///
     /// # Errors
     ///
-    /// [`NotFound`](crate::Error::NotFound) when there is no such node; otherwise whatever is wrong with it.
+    /// [`NotFound`](crate::Error::NotFound) if there is no such node; otherwise any problem of the node.
     fn node(&self, path: &str) -> Result<Node>;
 
-    /// The links of a group, in the file's order, none of them followed; `None` in formats where a name and its node are
-    /// one.
+    /// The links of a group, in the file's order, without following them; `None` in formats that do not distinguish names
+    /// from nodes.
     ///
     /// # Errors
     ///
@@ -86,58 +86,58 @@ pub trait Store: Send + Sync + Debug {
         Ok(None)
     }
 
-    /// Bytes of the file before its content that the format leaves to others (HDF5's user block).
+    /// The bytes before the file's content that the format reserves for other programs (HDF5's user block).
     ///
     /// # Errors
     ///
-    /// [`Io`](crate::Error::Io) when they cannot be read.
+    /// [`Io`](crate::Error::Io) if they cannot be read.
     fn preamble(&self) -> Result<Option<bytes::Bytes>> {
         Ok(None)
     }
 
-    /// The size of the pages that the file is cut into, in formats that have such (HDF5).
+    /// The page size of the file, in formats that have pages (HDF5).
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::Error::Corrupt) when it cannot be read.
+    /// [`Corrupt`](crate::Error::Corrupt) if it cannot be read.
     fn page_size(&self) -> Result<Option<u64>> {
         Ok(None)
     }
 
-    /// What the format stores about the file beyond its nodes (`layout`, `history` …), for `info --all`.
+    /// Details of the file besides its nodes (`layout`, `history` …), for `info --all`.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::Error::Corrupt) when it cannot be read.
+    /// [`Corrupt`](crate::Error::Corrupt) if they cannot be read.
     fn details(&self) -> Result<Map<String, Value>> {
         Ok(Map::new())
     }
 
-    /// The memory that the file advises to work in, on a machine with this much memory. It is advice: nothing is refused for
+    /// The memory budget that the file recommends on a machine with this much memory. It is advisory: nothing fails because of
     /// it.
     fn advised_memory(&self, _machine: u64) -> Option<u64> {
         None
     }
 
-    /// Does the store keep a checksum of every chunk, besides those that filters add?
+    /// Returns true if the store keeps a checksum of every chunk, besides those added by filters.
     fn keeps_checksums(&self) -> bool {
         false
     }
 
-    /// Checks the store and says what it found. Damage is a finding, not an error.
+    /// Checks the store and reports the results. Damage is a finding, not an error.
     ///
     /// # Errors
     ///
-    /// Only when checking itself was impossible.
+    /// Only if the check itself fails.
     fn verify(&self, depth: Depth, report: &mut Report) -> Result<()>;
 }
 
-/// How closely to look.
+/// The thoroughness of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// Structures, offsets, counts.
     Quick,
-    /// Also every chunk: decoded, and its checksums compared.
+    /// Every chunk as well: decoded, with its checksums verified.
     Deep,
 }
 
@@ -153,7 +153,7 @@ pub enum Node {
     Table(Arc<dyn Table>),
     /// Points, lines, graphs or meshes.
     Geometry(Arc<dyn Geometry>),
-    /// A link that dangles or leads out of the store: its target.
+    /// A link that dangles or leads out of the store, with its target.
     Link(String),
     /// A named type and its attributes.
     Type(DType, Attributes),
@@ -176,7 +176,7 @@ impl Node {
 
 /// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the variants of `Node` say it")]
+#[expect(missing_docs, reason = "as the variants of `Node`")]
 pub enum NodeKind {
     Group,
     Array,
@@ -214,7 +214,7 @@ impl fmt::Display for NodeKind {
     }
 }
 
-/// A path in its one spelling: a leading slash, no trailing one, no empty or `.` parts.
+/// Normalises a path: a leading slash, no trailing one, no empty or `.` parts.
 ///
 /// ```
 /// use hyperslab_core::normal_path;
@@ -231,8 +231,8 @@ pub fn normal_path(path: &str) -> String {
     if normal.is_empty() { "/".to_owned() } else { normal }
 }
 
-/// Does a path that a store's names led to name a node below the root? A name such as "" or "." leads back to its group, and a walk
-/// that follows it never ends.
+/// Returns true if a path made of a store's names is below the root. A name such as "" or "." leads back to its group, and a
+/// walk that follows it never ends.
 ///
 /// ```
 /// use hyperslab_core::{child_path, is_child_path};
@@ -244,7 +244,7 @@ pub fn is_child_path(path: &str) -> bool {
     path != "/" && normal_path(path) == path
 }
 
-/// The path of a child.
+/// Joins a group's path and the name of a child.
 #[must_use]
 pub fn child_path(parent: &str, name: &str) -> String {
     if parent == "/" { format!("/{name}") } else { format!("{parent}/{name}") }

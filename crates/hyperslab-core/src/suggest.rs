@@ -1,6 +1,6 @@
-//! Words of messages: suggestions for misspelt names, and numbers of things.
+//! Parts of messages: suggestions for misspelt names, and counted nouns.
 
-/// A number of things: `1 group`, `2 groups`.
+/// A number with its noun: `1 group`, `2 groups`.
 ///
 /// ```
 /// assert_eq!(hyperslab_core::counted(1, "group"), "1 group");

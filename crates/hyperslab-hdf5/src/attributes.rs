@@ -64,7 +64,7 @@ fn dense(file: &File, header: &Header, found: &mut Vec<(u32, RawAttribute)>) -> 
     })
 }
 
-/// Called for an attribute in a heap: its order, its flags, its message.
+/// Visits an attribute in a heap, given its creation order, its flags and its message.
 type VisitDense<'a> = &'a mut dyn FnMut(u32, u8, Message) -> Result<()>;
 
 fn visit_dense(file: &File, header: &Header, visit: VisitDense<'_>) -> Result<()> {
@@ -94,7 +94,7 @@ fn visit_dense(file: &File, header: &Header, visit: VisitDense<'_>) -> Result<()
     })
 }
 
-/// All attributes with their values. One that cannot be read carries the reason.
+/// Decodes all attributes. One that cannot be read holds the error.
 pub(crate) fn decode(file: &Arc<File>, raw: &[RawAttribute]) -> Attributes {
     let mut attributes: Attributes = raw
         .iter()

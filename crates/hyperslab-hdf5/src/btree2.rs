@@ -1,4 +1,4 @@
-//! Version 2 B-trees: links and attributes by name, huge heap objects by id, chunks by place.
+//! Version 2 B-trees: links and attributes by name, huge heap objects by id, chunks by coordinate.
 
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
@@ -17,7 +17,7 @@ const NODE: &str = "B-tree v2 node";
 const PREFIX: usize = 6;
 const OVERHEAD: u64 = 10;
 
-/// A tree's header, and what follows from it for each level.
+/// A tree's header, and the derived sizes of each level.
 #[derive(Debug)]
 pub(crate) struct BTree2 {
     pub(crate) address: u64,
@@ -27,25 +27,25 @@ pub(crate) struct BTree2 {
     depth: usize,
     root: Option<u64>,
     root_count: u64,
-    /// By depth: bytes of a child pointer's record count, and of its count of the whole subtree.
+    /// By depth: the field widths of child pointers, and the maximum record counts.
     pub(crate) levels: Vec<Level>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Level {
-    /// The most records in a node at this depth.
+    /// The maximum number of records in a node at this depth.
     pub(crate) most: u64,
-    /// The most records in a subtree of this depth.
+    /// The maximum number of records in a subtree of this depth.
     pub(crate) below: u64,
 }
 
-/// Whether a key comes before, at or after a record.
+/// Compares a key with a record.
 pub(crate) type Compare<'a> = &'a mut dyn FnMut(&[u8]) -> Result<Ordering>;
 
-/// A visitor of records, told where each is.
+/// Visits a record, given its location.
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(&[u8], Place<'_>) -> Result<ControlFlow<()>>;
 
-/// As [`Compare`], for the key with this number.
+/// Like [`Compare`], for the key with this index.
 type CompareMany<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<Ordering>;
 
 struct Node {
@@ -67,7 +67,7 @@ impl BTree2 {
         let node_size = u64::from(fields.u32()?);
         let record = usize::from(fields.u16()?);
         let depth = usize::from(fields.u16()?);
-        // When to split, when to merge.
+        // The fill levels at which nodes are split and merged.
         fields.skip(2)?;
         let root = fields.address(sizes)?;
         let root_count = u64::from(fields.u16()?);
@@ -81,7 +81,7 @@ impl BTree2 {
         Ok(tree)
     }
 
-    /// A tree that has room for this many records, and none yet.
+    /// Plans an empty tree with room for this many records.
     pub(crate) fn plan(kind: u8, node_size: u32, record: usize, records: u64, sizes: Sizes) -> Self {
         let mut tree = Self {
             address: 0,
@@ -102,7 +102,7 @@ impl BTree2 {
         tree
     }
 
-    /// The header, once the root is written.
+    /// Encodes the header. The root must be written first.
     pub(crate) fn encode(
         &self,
         root: Option<u64>,
@@ -118,8 +118,8 @@ impl BTree2 {
         out.summed()
     }
 
-    /// A node: its records, and its children (address, records, records of the whole subtree) where it has some. Filled
-    /// up to the size that all nodes have.
+    /// Encodes a node from its records and, for an inner node, its children (address, records, records of the whole subtree).
+    /// The node is padded to the common node size.
     pub(crate) fn encode_node(
         &self,
         depth: usize,
@@ -196,12 +196,12 @@ impl BTree2 {
         &node.bytes[PREFIX + index * self.record..][..self.record]
     }
 
-    /// A budget of nodes: a file has room for no more, so a tree that spends it runs in a circle.
+    /// The maximum number of nodes that fit in the file. A tree with more has a cycle.
     fn budget(&self, file: &File) -> u64 {
         file.stored / self.node_size + 2
     }
 
-    /// Hands every record that equals the key to `found`.
+    /// Passes every record that equals the key to `found`.
     pub(crate) fn search(
         &self,
         file: &File,
@@ -211,7 +211,7 @@ impl BTree2 {
         self.search_many(file, 1, &mut |_, record| compare(record), &mut |_, record| found(record))
     }
 
-    /// Hands the records of many keys, which are sorted, to `found`; each node is read once.
+    /// Passes the records that equal any of these sorted keys to `found`. Each node is read once.
     pub(crate) fn search_many(
         &self,
         file: &File,
@@ -224,7 +224,7 @@ impl BTree2 {
         descent.run((root, self.root_count), self.depth, 0..keys)
     }
 
-    /// Hands every record to `visit`, in order.
+    /// Passes every record to `visit`, in order.
     pub(crate) fn visit(&self, file: &File, visit: Visit<'_>) -> Result<()> {
         let Some(root) = self.root else { return Ok(()) };
         let mut budget = self.budget(file);
@@ -297,7 +297,7 @@ impl Descent<'_> {
         Ok(())
     }
 
-    /// The first record to which the key compares as `least` or before it.
+    /// The first record that compares with the key as `least` or greater.
     fn first(&mut self, node: &Node, key: usize, least: Ordering) -> Result<usize> {
         let (mut low, mut high) = (0, node.count);
         while low < high {

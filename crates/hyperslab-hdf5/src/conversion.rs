@@ -1,4 +1,4 @@
-//! Converts stored elements to memory: which [`DType`] a file's type becomes, and how its bytes are converted.
+//! Converts stored elements: maps a file's types to [`DType`], and converts the bytes of elements.
 
 mod build;
 mod float;

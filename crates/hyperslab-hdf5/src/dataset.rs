@@ -1,4 +1,4 @@
-//! Datasets: what an array is, and how its chunks are found and decoded.
+//! Datasets: their schema, and how their chunks are found and decoded.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::{attributes, dimensions};
 #[derive(Debug)]
 pub(crate) struct Dataset {
     pub(crate) file: Arc<File>,
-    /// The store and path, for messages.
+    /// The store and path, for error messages.
     name: String,
     schema: ArraySchema,
     element: Element,
@@ -38,14 +38,14 @@ pub(crate) struct Dataset {
     source: Source,
 }
 
-/// Where the elements are.
+/// The storage of the elements.
 #[derive(Debug)]
 enum Source {
-    /// Nowhere: all are the fill value.
+    /// Not allocated: all elements are the fill value.
     Nothing,
-    /// In one piece, from this offset of the blob.
+    /// Contiguous, from this offset of the blob.
     Piece(u64),
-    /// In other files, one piece after the other.
+    /// Contiguous, split over external files.
     External(External),
     Chunked {
         index: Box<ChunkIndex>,
@@ -55,7 +55,7 @@ enum Source {
 }
 
 impl Dataset {
-    /// The dataset with this header, which was found at `path`.
+    /// Opens the dataset with this header, found at `path`.
     pub(crate) fn open(file: &Arc<File>, header: &Header, path: &str) -> Result<Self> {
         let place = file.place("object header", header.address);
         let need = |kind: u16, what: &str| {
@@ -104,7 +104,7 @@ impl Dataset {
         Ok(Self { file: Arc::clone(file), name, schema, element, pipeline, source })
     }
 
-    /// The mappings, where this is a virtual dataset.
+    /// The mappings, if this is a virtual dataset.
     pub(crate) fn as_virtual(&self) -> Option<&Virtual> {
         match &self.source {
             Source::Virtual(sources) => Some(sources),
@@ -116,13 +116,13 @@ impl Dataset {
         Place::new(&self.name, "chunk", reference.spans().next().map_or(0, |span| span.offset))
     }
 
-    /// The reference of a stored chunk.
+    /// The reference to a stored chunk.
     fn reference(&self, chunk: &[u64], stored: Stored, plain_edges: bool) -> ChunkRef {
         let mut mask = stored.mask;
         if plain_edges && self.schema.grid.is_clipped(chunk) {
             mask = u32::MAX;
         }
-        // A chunk that lies outside the file is refused when it is fetched, and costs no other.
+        // A chunk outside the file is refused only when it is fetched, so that other chunks stay readable.
         let offset = self.file.superblock.base.saturating_add(stored.address);
         let mut reference = ChunkRef::encoded(BlobKey::Main, offset, stored.size, mask);
         reference.layers[0].plain = self.element.is_plain() && self.pipeline.is_plain(mask);
@@ -136,7 +136,7 @@ impl Dataset {
         reference
     }
 
-    /// Does the chunk count as stored? A virtual one always does: its bytes are elsewhere.
+    /// The reference to a chunk, if it is stored. Chunks of virtual datasets always count as stored, by their sources.
     fn locate_one(&self, chunk: &ChunkCoord) -> Result<Option<ChunkRef>> {
         Ok(match &self.source {
             Source::Nothing | Source::Chunked { .. } => None,
@@ -150,12 +150,12 @@ impl Dataset {
         })
     }
 
-    /// The stored elements of a chunk, filters undone, into `out`.
+    /// Decodes a chunk's stored elements into `out`, with all filters undone.
     fn raw(&self, reference: &ChunkRef, stored: &[Bytes], out: &mut [u8]) -> Result<()> {
         let place = self.place(reference);
         let mask = reference.layers.first().map_or(0, |layer| layer.filter_mask);
         if let Source::External(_) = self.source {
-            // What lies past the end of an external file reads as zeros.
+            // Bytes past the end of an external file read as zeros.
             let mut rest = out;
             for part in stored {
                 let (head, tail) = rest.split_at_mut(part.len().min(rest.len()));
@@ -171,7 +171,7 @@ impl Dataset {
         }
     }
 
-    /// Runs `work` on the stored elements of a chunk.
+    /// Calls `work` with the stored elements of a chunk.
     fn with_raw<T>(
         &self,
         chunk: &ChunkCoord,
@@ -198,7 +198,7 @@ impl Dataset {
     }
 }
 
-/// The layout in the model's words.
+/// The layout in the core's model.
 fn stored_layout(layout: Option<&Layout>, source: &Source) -> Option<StoredLayout> {
     Some(match (layout?, source) {
         (_, Source::External(external)) => StoredLayout::External(external.files()),
@@ -209,7 +209,7 @@ fn stored_layout(layout: Option<&Layout>, source: &Source) -> Option<StoredLayou
     })
 }
 
-/// What a dataset is made from.
+/// The header messages from which a dataset is built.
 struct Parts<'a> {
     file: &'a Arc<File>,
     header: &'a Header,
@@ -220,7 +220,7 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// The grid, where the elements are, and what finds them.
+    /// The grid, the storage of the elements, and the name of the index.
     fn source(&self, layout: Option<&Layout>) -> Result<(Grid, Source, &'static str)> {
         let shape: &[u64] = if self.space.null { &[0] } else { &self.space.shape };
         let slabs = || contiguous::slabs(shape, self.element.stored as u64);
@@ -240,7 +240,7 @@ impl Parts<'_> {
                     return Ok((slabs(), Source::External(External::new(slots)), "external"));
                 }
                 let source = match address {
-                    // The size that is written down is not relied on: libhdf5 computes it anew.
+                    // Ignore the recorded size: libhdf5 recomputes it too.
                     Some(address) => Source::Piece(self.file.superblock.base.saturating_add(*address)),
                     None => Source::Nothing,
                 };
@@ -297,7 +297,7 @@ impl Parts<'_> {
         let Some(bytes) = stored else { return Ok(Fill::Zero) };
         let place = Place::new(self.name, "fill value", 0);
         if bytes.len() != self.element.stored {
-            // Only cells that were never written would need it: those are refused, the others are not lost.
+            // Only unwritten cells need this value. Reading those fails; all others stay readable.
             return Ok(Fill::Refused);
         }
         if bytes.iter().all(|byte| *byte == 0) {
@@ -381,7 +381,7 @@ impl Array for Dataset {
 
     fn stored_form(&self, chunk: &ChunkCoord, reference: &ChunkRef) -> Option<StoredForm> {
         let shape = self.schema.decoded_shape(chunk);
-        // Elements of variable length lead into this file's heap.
+        // Variable-length elements refer to this file's heap, so they cannot be copied verbatim.
         let ([layer], Some(_)) = (reference.layers.as_slice(), self.element.size) else { return None };
         let plain = self.element.is_plain() && cfg!(target_endian = "little");
         let steps = match self.source {
@@ -414,7 +414,7 @@ impl Array for Dataset {
 }
 
 impl Dataset {
-    /// Hands every stored chunk to `visit`, as a part of the operation that runs.
+    /// Passes every stored chunk to `visit`, as part of the current operation.
     pub(crate) fn walk(
         &self,
         visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
@@ -428,7 +428,7 @@ impl Dataset {
         if matches!(self.source, Source::Nothing | Source::Virtual(_)) {
             return Ok(());
         }
-        // A piece longer than the file is refused, so that its slabs can be walked.
+        // Refuse contiguous data longer than the file, so that the number of slabs to visit is bounded.
         let bytes = self.space_bytes();
         if matches!(self.source, Source::Piece(_)) && bytes.is_none_or(|bytes| bytes > self.file.stored) {
             return Err(Place::new(&self.name, "contiguous data", 0).corrupt("longer than the file"));
@@ -445,7 +445,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// What it costs to decode this many chunks. Decoding is far cheaper per byte than walking structures.
+    /// The cost of decoding this many chunks. Decoding is far cheaper per byte than parsing structures.
     pub(crate) fn decoding(&self, chunks: u64) -> u64 {
         let bytes = product(self.schema.grid.chunk_shape()).unwrap_or(u64::MAX);
         let bytes = bytes.saturating_mul(self.element.stored as u64);
@@ -464,7 +464,7 @@ impl Dataset {
             if shape == whole {
                 return self.element.elements(raw, &heaps);
             }
-            // The cells outside the edge mean nothing, and must not be followed into the heap.
+            // Cells outside the array are undefined, and must not be looked up in the heap.
             let item = self.element.stored;
             let cells = product(&shape).unwrap_or(0) as usize;
             let mut inside = self.file.zeroed(cells.saturating_mul(item), "chunk")?;

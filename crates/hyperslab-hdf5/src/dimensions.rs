@@ -1,4 +1,4 @@
-//! Dimension scales, as HDF5 and NetCDF-4 write them: names of dimensions, and the arrays that label them.
+//! Dimension scales as written by HDF5 and NetCDF-4: the names of dimensions, and the arrays that label them.
 
 mod names;
 
@@ -20,10 +20,10 @@ use crate::store::{Found, find};
 
 pub(crate) use names::{non_coordinate_path, shown, stored_path};
 
-/// What NetCDF-4 calls a dimension that has no coordinate variable.
+/// The `NAME` of a NetCDF-4 dimension without a coordinate variable.
 pub(crate) const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable";
 
-/// Names and labels of the dimensions of the dataset at `path`. What cannot be read leaves a dimension unnamed.
+/// Sets names and labels of the dimensions of the dataset at `path`. A dimension stays unnamed if its scale cannot be read.
 pub(crate) fn read(file: &Arc<File>, raw: &[RawAttribute], path: &str, schema: &mut ArraySchema) {
     let rank = schema.grid.rank();
     let find = |name: &str| {
@@ -68,8 +68,8 @@ pub(crate) fn read(file: &Arc<File>, raw: &[RawAttribute], path: &str, schema: &
     }
 }
 
-/// Makes an array as long as its dimension: NetCDF-4 stores a variable as far as it was written, and what is missing holds the
-/// fill value.
+/// Extends an array to the length of its dimension. NetCDF-4 stores a variable only as far as it was written; the rest reads as
+/// the fill value.
 fn grow(schema: &mut ArraySchema, axis: usize, reach: Option<u64>) {
     let Some(reach) = reach.filter(|reach| *reach > schema.shape()[axis]) else { return };
     if schema.max_shape.get(axis) != Some(&None) || !schema.chunked {
@@ -97,7 +97,7 @@ fn is_scale(file: &Arc<File>, raw: &[RawAttribute]) -> bool {
     text(file, raw, "CLASS").is_some_and(|class| class == "DIMENSION_SCALE")
 }
 
-/// Is it a NetCDF-4 dimension without a variable?
+/// Returns true if it is a NetCDF-4 dimension without a variable.
 fn is_bare(file: &Arc<File>, raw: &[RawAttribute]) -> bool {
     text(file, raw, "NAME").is_some_and(|name| name.starts_with(NO_VARIABLE))
 }
@@ -115,7 +115,7 @@ fn integers(file: &Arc<File>, content: &Content) -> Option<Vec<i64>> {
     document.as_array()?.iter().map(|number| number.as_i64()).collect()
 }
 
-/// The dataset that NetCDF-4 gave this dimension number: in the group of `path` or in one above.
+/// The dataset that NetCDF-4 gave this dimension number, in the group of `path` or one above.
 fn dimension(file: &Arc<File>, path: &str, id: i64) -> Option<u64> {
     let mut folder = path;
     while let Some((above, _)) = folder.rsplit_once('/') {
@@ -131,14 +131,14 @@ fn dimension(file: &Arc<File>, path: &str, id: i64) -> Option<u64> {
     None
 }
 
-/// The scales of a group that NetCDF-4 numbered, each group's looked for once: every variable asks for them.
+/// The scales in a group by NetCDF-4 dimension number. Cached per group, because every variable needs them.
 fn numbered(file: &Arc<File>, group: u64) -> HashMap<i64, u64> {
     let links = file.group(group).and_then(|group| group.all(file)).unwrap_or_default();
     let mut numbered = HashMap::new();
     for link in links {
         let LinkTarget::Hard(address) = link.target else { continue };
         let raw = Header::read(file, address).and_then(|header| attributes::raw(file, &header));
-        // Other writers than the NetCDF library number every variable: only a scale is a dimension.
+        // Writers other than the NetCDF library number every variable, but only a scale defines a dimension.
         let number = raw.ok().filter(|raw| is_scale(file, raw)).and_then(|raw| {
             let attribute = raw.iter().find(|attribute| attribute.name == "_Netcdf4Dimid")?;
             let value = attributes::decode(file, std::slice::from_ref(attribute));
@@ -169,7 +169,7 @@ fn scales(file: &Arc<File>, content: &Content) -> Vec<Option<u64>> {
     content.data.chunks_exact(content.dtype.size).map(one).collect()
 }
 
-/// What a scale says of a dimension.
+/// The properties that a scale gives to a dimension.
 #[derive(Debug, Clone)]
 pub(crate) struct Scale {
     name: String,
@@ -179,7 +179,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Roughly the bytes that it takes in a cache.
+    /// The approximate size in a cache, in bytes.
     pub(crate) fn weight(&self) -> u64 {
         self.name.len() as u64 + 64
     }
@@ -189,10 +189,10 @@ fn scale_of(file: &Arc<File>, address: u64) -> Option<Scale> {
     file.scale(address, || read_scale(file, address)).map(|scale| (*scale).clone())
 }
 
-/// Arrays of a dimension that are asked for their lengths.
+/// The maximum number of arrays whose lengths are checked for a dimension.
 const MOST_USERS: usize = 1 << 16;
 
-/// The length of the longest array along a dimension: NetCDF-4 does not keep that of one without a variable.
+/// The length of the longest array along a dimension. NetCDF-4 does not store the length of one without a variable.
 fn longest(file: &Arc<File>, raw: &[RawAttribute]) -> u64 {
     let users = raw.iter().find(|attribute| attribute.name == "REFERENCE_LIST");
     let Some(content) = users.and_then(|users| users.content.as_ref().ok()) else { return 0 };
@@ -218,7 +218,7 @@ fn read_scale(file: &Arc<File>, address: u64) -> Option<Scale> {
     let name = last_part(&path).to_owned();
     let header = Header::read(file, address).ok()?;
     let raw = attributes::raw(file, &header).ok()?;
-    // Only a scale of one dimension labels one.
+    // A scale labels a dimension only if it has one dimension itself.
     let space = header.find(file, kind::DATASPACE).ok()??;
     let space = Space::parse(&mut space.fields(file, "dataspace message"), file.sizes()).ok()?;
     let labels =

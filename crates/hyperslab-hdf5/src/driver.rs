@@ -1,5 +1,5 @@
-//! Files that libhdf5's drivers cut into several: families, and metadata and raw data in files of their own, are put together
-//! again; others are named and refused.
+//! Files that libhdf5's drivers split into several. The family driver and those with separate files for metadata and raw data are
+//! supported; other drivers are refused by name.
 
 use std::ops::Range;
 use std::path::Path;
@@ -14,10 +14,10 @@ use hyperslab_core::Externals;
 
 const STRUCTURE: &str = "driver information";
 
-/// Members that are looked for; libhdf5 asks for 100 MiB each unless told otherwise.
+/// The maximum number of members of a family. libhdf5's default member size is 100 MiB.
 const MAX_MEMBERS: u64 = 1 << 16;
 
-/// The file's bytes, where they are not all in its first file.
+/// Joins the files of a split file; `None` if the first file holds everything.
 pub(crate) fn members(file: &File, externals: &dyn Externals) -> Result<Option<Whole>> {
     match driver(file)? {
         None => Ok(None),
@@ -35,7 +35,7 @@ pub(crate) fn members(file: &File, externals: &dyn Externals) -> Result<Option<W
     }
 }
 
-/// The driver's name and what it wrote about itself: in a block of its own, or as a message of the superblock extension.
+/// The driver's name and its information, from a block of its own or a message of the superblock extension.
 fn driver(file: &File) -> Result<Option<([u8; 8], Bytes)>> {
     if let Some(address) = file.superblock.driver {
         let head = file.read(STRUCTURE, address, 16)?;
@@ -46,7 +46,7 @@ fn driver(file: &File) -> Result<Option<([u8; 8], Bytes)>> {
         return Ok(Some((name, file.read(STRUCTURE, address.saturating_add(16), u64::from(length))?)));
     }
     let Some(extension) = file.superblock.extension else { return Ok(None) };
-    // An extension that cannot be read costs only what it would have told.
+    // If the extension cannot be read, continue without its messages.
     let Ok(header) = Header::read(file, extension) else { return Ok(None) };
     let Some(message) = header.find(file, kind::DRIVER)? else { return Ok(None) };
     let mut fields = message.fields(file, "driver information message");
@@ -56,16 +56,16 @@ fn driver(file: &File) -> Result<Option<([u8; 8], Bytes)>> {
     Ok(Some((name, Bytes::copy_from_slice(fields.bytes(length)?))))
 }
 
-/// Several files as one, each from an address on.
+/// Several files, each mapped to a range of addresses.
 #[derive(Debug)]
 struct Members {
     name: Arc<str>,
-    /// First address, length and bytes, in order of their addresses.
+    /// The first address, length and bytes of each file, sorted by address.
     parts: Vec<(u64, u64, Arc<dyn Blob>)>,
 }
 
 impl Members {
-    /// Where the last one ends.
+    /// The end of the last file.
     fn end(&self) -> u64 {
         self.parts.last().map_or(0, |(start, length, _)| start.saturating_add(*length))
     }
@@ -110,7 +110,7 @@ impl Blob for Members {
     }
 }
 
-/// Files of one size, one after the other; the last may be shorter. `None` where the first holds everything.
+/// Joins files of one size, of which the last may be shorter. `None` if the first holds everything.
 fn family(file: &File, externals: &dyn Externals, size: u64) -> Result<Option<Whole>> {
     let end = file.superblock.end;
     if end <= file.length {
@@ -137,8 +137,8 @@ fn family(file: &File, externals: &dyn Externals, size: u64) -> Result<Option<Wh
     Ok(Some(Whole::new(Members { name: Arc::clone(&file.name), parts })))
 }
 
-/// Metadata and raw data in files of their own: `u8 file` for each of six kinds of bytes, two bytes of nothing, `u64 address, u64
-/// end` of each file, then their names with `%s` for the part that all have in common, padded to 8 bytes.
+/// Joins separate files for metadata and raw data. The information is a `u8 file` for each of six kinds of bytes, two unused
+/// bytes, `u64 address, u64 end` of each file, then their names with `%s` for the common part, padded to 8 bytes.
 fn multi(file: &File, externals: &dyn Externals, information: &[u8]) -> Result<Whole> {
     const KINDS: usize = 6;
     let place = file.place(STRUCTURE, 0);
@@ -195,7 +195,7 @@ fn multi(file: &File, externals: &dyn Externals, information: &[u8]) -> Result<W
         parts.push((*start, member.blob.len()?, member.blob));
     }
     parts.sort_by_key(|(start, ..)| *start);
-    // A file ends at the latest where the next one starts.
+    // A file ends where the next one starts, or earlier.
     let ends: Vec<u64> = parts.iter().skip(1).map(|(start, ..)| *start).chain([u64::MAX]).collect();
     for ((start, length, _), end) in parts.iter_mut().zip(ends) {
         *length = (*length).min(end - *start);
@@ -203,7 +203,7 @@ fn multi(file: &File, externals: &dyn Externals, information: &[u8]) -> Result<W
     Ok(Whole::new(Members { name: Arc::clone(&file.name), parts }))
 }
 
-/// The bytes of a file that is in several, and how many there are of them.
+/// The joined bytes of a split file, and the number of bytes stored.
 pub(crate) struct Whole {
     pub(crate) blob: Arc<dyn Blob>,
     pub(crate) stored: u64,
@@ -216,7 +216,7 @@ impl Whole {
     }
 }
 
-/// The name of another member: the number 0 at the end of the first one's name, counted on.
+/// The name of a member: the first one's name, with the number 0 at its end replaced.
 fn member_name(first: &str, number: u64) -> Option<String> {
     let name = Path::new(first).file_name()?.to_str()?;
     let (stem, ending) =
@@ -233,14 +233,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_counted_on() {
+    fn member_names_are_numbered() {
         assert_eq!(member_name("/data/family00000.h5", 12).as_deref(), Some("family00012.h5"));
         assert_eq!(member_name("v16-0", 3).as_deref(), Some("v16-3"));
         assert_eq!(member_name("one.h5", 1), None);
     }
 
     #[test]
-    fn ranges_reach_over_members() {
+    fn ranges_span_members() {
         let member = |text: &str| Arc::new(MemoryBlob::new("m", text.as_bytes().to_vec())) as Arc<dyn Blob>;
         let parts = vec![(0, 4, member("hype")), (4, 4, member("rsla")), (8, 1, member("b"))];
         let family = Members { name: "f".into(), parts };

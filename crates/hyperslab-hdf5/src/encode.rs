@@ -1,15 +1,15 @@
-//! Writing little-endian fields: what [`FileFields`](crate::file::FileFields) reads.
+//! Writes little-endian fields, as read by [`FileFields`](crate::file::FileFields).
 
 use hyperslab_codec::checksum::lookup3;
 use hyperslab_core::{Error, Result};
 
 use crate::file::{Sizes, ones};
 
-/// The bytes of one structure that is being put together.
+/// Builds the bytes of one structure.
 ///
-/// Every length and count is checked against the width of its field. The first one that does not fit is remembered, and
-/// the bytes are only handed out by [`finish`](Self::finish) and [`summed`](Self::summed), which then fail: a structure
-/// with a truncated field cannot be written.
+/// Every length and count is checked against the width of its field. The first error is stored and returned by
+/// [`finish`](Self::finish) and [`summed`](Self::summed), which are the only ways to get the bytes. A structure with a
+/// truncated field therefore cannot be written.
 #[derive(Debug, Clone)]
 pub(crate) struct Encoder {
     bytes: Vec<u8>,
@@ -22,14 +22,14 @@ impl Encoder {
         Self { bytes: Vec::new(), sizes, problem: None }
     }
 
-    /// A structure that starts with four letters and a version.
+    /// A structure that starts with a four-byte magic and a version.
     pub(crate) fn magic(sizes: Sizes, magic: &[u8; 4], version: u8) -> Self {
         let mut encoder = Self::new(sizes);
         encoder.put(magic).u8(version);
         encoder
     }
 
-    /// How many bytes there are so far.
+    /// The number of bytes so far.
     pub(crate) const fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -55,14 +55,14 @@ impl Encoder {
         self.put(&value.to_le_bytes())
     }
 
-    /// A length or count in a field of `width` (at most 8) bytes; `what` names it in the error when it does not fit.
+    /// Appends a length or count in a field of `width` (at most 8) bytes. `what` names it in the error if it does not fit.
     pub(crate) fn count(&mut self, count: impl TryInto<u64>, width: usize, what: &str) -> &mut Self {
         let value = count.try_into().unwrap_or(u64::MAX);
         self.limit(value, ones(width), what);
         self.put(&value.to_le_bytes()[..width.min(8)])
     }
 
-    /// Refuses the structure when `count` is above `most`.
+    /// Records an error if `count` is above `most`.
     pub(crate) fn limit(&mut self, count: impl TryInto<u64>, most: u64, what: &str) -> &mut Self {
         let value = count.try_into().unwrap_or(u64::MAX);
         if value > most && self.problem.is_none() {
@@ -71,18 +71,18 @@ impl Encoder {
         self
     }
 
-    /// Refuses the structure for this reason.
+    /// Records an error.
     pub(crate) fn refuse(&mut self, problem: &str) -> &mut Self {
         self.problem.get_or_insert_with(|| problem.to_owned());
         self
     }
 
-    /// A number of `width` (at most 8) bytes.
+    /// Appends a number of `width` (at most 8) bytes.
     pub(crate) fn uint(&mut self, value: u64, width: usize) -> &mut Self {
         self.count(value, width, "a number in a narrow field")
     }
 
-    /// An address; `None` is "nowhere", all bits one.
+    /// Appends an address; `None` is the undefined address, with all bits one.
     pub(crate) fn address(&mut self, address: Option<u64>) -> &mut Self {
         let (width, nowhere) = (self.sizes.address, ones(self.sizes.address));
         if let Some(address) = address {
@@ -91,36 +91,36 @@ impl Encoder {
         self.put(&address.unwrap_or(nowhere).to_le_bytes()[..width.min(8)])
     }
 
-    /// A length or count.
+    /// Appends a length or count of the superblock's width.
     pub(crate) fn length(&mut self, length: u64) -> &mut Self {
         self.count(length, self.sizes.length, "a length in the file")
     }
 
-    /// Zeros up to the next multiple of `unit` bytes, counted from `from`.
+    /// Appends zeros up to the next multiple of `unit` bytes, counted from `from`.
     pub(crate) fn pad(&mut self, from: usize, unit: usize) -> &mut Self {
         let length = (self.bytes.len() - from).next_multiple_of(unit);
         self.bytes.resize(from + length, 0);
         self
     }
 
-    /// Zeros.
+    /// Appends zeros.
     pub(crate) fn zeros(&mut self, count: usize) -> &mut Self {
         self.bytes.resize(self.bytes.len() + count, 0);
         self
     }
 
-    /// Zeros up to `length` bytes in all.
+    /// Appends zeros up to a total of `length` bytes.
     pub(crate) fn fill(&mut self, length: usize) -> &mut Self {
         self.limit(self.bytes.len(), length as u64, "the bytes of a structure of fixed size");
         self.bytes.resize(length, 0);
         self
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) if something did not fit in its field.
+    /// [`Invalid`](Error::Invalid) if something does not fit in its field.
     pub(crate) fn finish(self) -> Result<Vec<u8>> {
         match self.problem {
             None => Ok(self.bytes),
@@ -128,7 +128,7 @@ impl Encoder {
         }
     }
 
-    /// The bytes, closed with their checksum.
+    /// Returns the bytes, followed by their checksum.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl Encoder {
     }
 }
 
-/// Renews the checksum that closes these bytes.
+/// Updates the checksum at the end of these bytes.
 pub(crate) fn renew_sum(bytes: &mut [u8]) {
     if let Some((body, sum)) = bytes.split_last_chunk_mut::<4>() {
         *sum = lookup3(body, 0).to_le_bytes();
@@ -154,7 +154,7 @@ mod tests {
     const NARROW: Sizes = Sizes { address: 4, length: 2 };
 
     #[test]
-    fn what_does_not_fit_is_refused_and_named() {
+    fn values_that_do_not_fit_are_refused_by_name() {
         let mut out = Encoder::new(NARROW);
         out.count(65_535_usize, 2, "the name").u8(1);
         assert_eq!(out.clone().finish().unwrap(), [0xff, 0xff, 1]);
@@ -176,9 +176,9 @@ mod tests {
         assert_eq!(out.finish().unwrap(), [0xff, 0xff, 0xff, 0xff, 0xfe, 0xff, 0xff, 0xff]);
     }
 
-    /// A cast to a narrower type truncates without a word: what is written goes through [`Encoder::count`].
+    /// Casting to a narrower type truncates silently, so the writer must use [`Encoder::count`] instead.
     #[test]
-    fn what_is_written_is_never_cast_to_a_narrower_type() {
+    fn the_writer_never_casts_to_a_narrower_type() {
         fn scan(path: &std::path::Path, found: &mut Vec<String>) {
             if path.is_dir() {
                 for entry in std::fs::read_dir(path).unwrap() {

@@ -1,4 +1,4 @@
-//! The open file: its bytes, the widths of its addresses and lengths, and what is kept between look-ups.
+//! The open file: its bytes, the widths of its addresses and lengths, and its caches.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -27,15 +27,15 @@ pub(crate) struct Sizes {
 
 /// Fields whose width the superblock gives.
 pub(crate) trait FileFields {
-    /// An address relative to the base; `None` where all bits are one, which means "nowhere".
+    /// An address relative to the base; `None` for the undefined address, with all bits one.
     fn address(&mut self, sizes: Sizes) -> Result<Option<u64>>;
     /// A length or count.
     fn length(&mut self, sizes: Sizes) -> Result<u64>;
-    /// An address that must lead somewhere.
+    /// An address that must be defined.
     fn defined(&mut self, sizes: Sizes) -> Result<u64>;
     /// Text up to a NUL, which is consumed.
     fn text(&mut self) -> Result<String>;
-    /// Refuses any other version than these.
+    /// Reads a version; refuses all but these.
     fn version(&mut self, known: &[u8]) -> Result<u8>;
 }
 
@@ -76,34 +76,34 @@ pub(crate) const fn ones(width: usize) -> u64 {
     if width >= 8 { u64::MAX } else { (1 << (8 * width)) - 1 }
 }
 
-/// How many groups and heap collections are kept between look-ups, and how many bytes of each. The last one is kept
+/// The maximum number of groups and of heap collections in the caches, and the maximum bytes of each. The last one is cached
 /// whatever its size.
-const KEPT: usize = 256;
-const KEPT_BYTES: u64 = 64 << 20;
+const MAX_CACHED: usize = 256;
+const MAX_CACHED_BYTES: u64 = 64 << 20;
 
-/// Structures that are requested together: enough to hide the latency of a server, few enough to fit in memory.
+/// The number of structures requested together: enough to hide the latency of a server, few enough to fit in memory.
 const PREFETCHED: usize = 1024;
 
-/// What is kept between look-ups, by address.
+/// A cache of structures by address.
 #[derive(Debug)]
-struct Kept<T> {
+struct Cache<T> {
     held: HashMap<u64, Arc<T>>,
     bytes: u64,
 }
 
-impl<T> Default for Kept<T> {
+impl<T> Default for Cache<T> {
     fn default() -> Self {
         Self { held: HashMap::new(), bytes: 0 }
     }
 }
 
-impl<T> Kept<T> {
+impl<T> Cache<T> {
     fn get(&self, address: u64) -> Option<Arc<T>> {
         self.held.get(&address).cloned()
     }
 
     fn keep(&mut self, address: u64, value: &Arc<T>, bytes: u64) {
-        if self.held.len() >= KEPT || self.bytes.saturating_add(bytes) > KEPT_BYTES {
+        if self.held.len() >= MAX_CACHED || self.bytes.saturating_add(bytes) > MAX_CACHED_BYTES {
             self.held.clear();
             self.bytes = 0;
         }
@@ -118,29 +118,29 @@ impl<T> Kept<T> {
 pub(crate) struct File {
     pub(crate) blob: Arc<dyn Blob>,
     pub(crate) name: Arc<str>,
-    /// Bytes in the blob.
+    /// The number of bytes in the blob.
     pub(crate) length: u64,
-    /// Bytes that are stored: fewer where a driver leaves room between files.
+    /// The number of bytes stored: fewer if a driver leaves gaps between files.
     pub(crate) stored: u64,
     pub(crate) superblock: Superblock,
     pub(crate) externals: Arc<dyn Externals>,
-    /// How many files were opened to come here: external links may lead in a circle.
+    /// The number of files opened to get here, because external links may form a cycle.
     pub(crate) distance: u32,
     pub(crate) shared: OnceLock<Option<SharedTable>>,
-    /// Structures that are elsewhere than at their addresses.
+    /// Structures stored in the cache image instead of at their addresses.
     image: CacheImage,
     pub(crate) paths: Mutex<Paths>,
     /// The paths by which callers reached groups.
     pub(crate) reached: Mutex<Reached>,
     pub(crate) last_walk: Mutex<Option<LastWalk>>,
-    /// The large group that was listed last.
+    /// The last large group that was listed.
     pub(crate) last_listing: Mutex<Option<Listing>>,
-    groups: Mutex<Kept<Group>>,
-    collections: Mutex<Kept<Collection>>,
-    /// Of groups, the scales that NetCDF-4 numbered: their addresses by their numbers.
-    dimensions: Mutex<Kept<HashMap<i64, u64>>>,
-    /// What dimension scales say: every dataset asks for its own.
-    scales: Mutex<Kept<Scale>>,
+    groups: Mutex<Cache<Group>>,
+    collections: Mutex<Cache<Collection>>,
+    /// NetCDF-4's numbered scales by group: addresses by number.
+    dimensions: Mutex<Cache<HashMap<i64, u64>>>,
+    /// Parsed dimension scales, because each is used by many datasets.
+    scales: Mutex<Cache<Scale>>,
 }
 
 impl File {
@@ -172,7 +172,7 @@ impl File {
             file.stored = whole.stored;
             file.blob = whole.blob;
         }
-        // An extension that cannot be read costs only what it would have told.
+        // If the extension cannot be read, continue without its messages.
         file.image = file.operation(|| CacheImage::read(&file)).unwrap_or_default();
         file.join();
         Ok(file)
@@ -182,12 +182,12 @@ impl File {
         self.superblock.sizes
     }
 
-    /// Where a structure is, for its errors: the address counts from the base, the place from the file's start.
+    /// The place of a structure, for errors. Addresses count from the base, places from the start of the file.
     pub(crate) fn place(&self, structure: &'static str, address: u64) -> Place<'_> {
         Place::new(&self.name, structure, self.superblock.base.saturating_add(address))
     }
 
-    /// `length` bytes of a structure at `address`, drawn from the budget of the operation.
+    /// Reads `length` bytes of a structure at `address`, drawing on the operation's budget.
     pub(crate) fn read(&self, structure: &'static str, address: u64, length: u64) -> Result<Bytes> {
         let place = self.place(structure, address);
         if let Some(held) = self.image.get(address) {
@@ -199,7 +199,7 @@ impl File {
         }
         let start = self.absolute(place, address)?;
         let end = start.checked_add(length).filter(|end| *end <= self.length);
-        // A claim of bytes that are not there costs no more than looking at it.
+        // Do not charge for bytes past the end of the file, since none are read.
         self.spend(end.map_or(0, |_| length), structure)?;
         match end {
             Some(end) => self.blob.read_range(start..end),
@@ -209,8 +209,8 @@ impl File {
         }
     }
 
-    /// Says that structures at these addresses, of about this many bytes each, will be read soon. On remote storage they are
-    /// requested together.
+    /// Announces that structures at these addresses, of about this many bytes each, will be read soon. On remote storage they
+    /// are requested together.
     pub(crate) fn prefetch(&self, addresses: impl IntoIterator<Item = u64>, length: u64) {
         if !self.blob.is_remote() {
             return;
@@ -228,7 +228,7 @@ impl File {
         self.blob.prefetch(&ranges);
     }
 
-    /// Up to `length` bytes of a structure whose size is not known before it is read.
+    /// Reads up to `length` bytes of a structure whose size is not known in advance.
     pub(crate) fn read_some(&self, structure: &'static str, address: u64, length: u64) -> Result<Bytes> {
         let start = self.absolute(self.place(structure, address), address)?;
         let room =
@@ -236,7 +236,7 @@ impl File {
         self.read(structure, address, length.min(room))
     }
 
-    /// A structure that ends with its checksum, which is compared and cut off.
+    /// Reads a structure that ends with its checksum. The checksum is verified and cut off.
     pub(crate) fn read_checked(&self, structure: &'static str, address: u64, length: u64) -> Result<Bytes> {
         let bytes = self.read(structure, address, length)?;
         let place = self.place(structure, address);
@@ -244,7 +244,7 @@ impl File {
         Ok(bytes.slice(..body))
     }
 
-    /// An address as an offset of the blob.
+    /// Converts an address to an offset in the blob.
     pub(crate) fn absolute(&self, place: Place<'_>, address: u64) -> Result<u64> {
         match self.superblock.base.checked_add(address) {
             Some(absolute) if absolute < self.length => Ok(absolute),
@@ -272,7 +272,7 @@ impl File {
         Ok(collection)
     }
 
-    /// The numbered scales of the group at this address; `read` finds them the first time.
+    /// The numbered scales of the group at this address. `read` is called if they are not cached.
     pub(crate) fn dimensions(
         &self,
         group: u64,
@@ -286,7 +286,7 @@ impl File {
         dimensions
     }
 
-    /// What the dimension scale at this address says; `read` finds it the first time.
+    /// The dimension scale at this address. `read` is called if it is not cached.
     pub(crate) fn scale(&self, address: u64, read: impl FnOnce() -> Option<Scale>) -> Option<Arc<Scale>> {
         if let Some(scale) = lock(&self.scales).get(address) {
             return Some(scale);
@@ -301,7 +301,7 @@ impl File {
     }
 }
 
-/// Compares the four last bytes with the checksum of those before; returns how many those are.
+/// Verifies the checksum in the last four bytes. Returns the number of bytes before it.
 pub(crate) fn check_sum(bytes: &[u8], place: Place<'_>) -> Result<usize> {
     let Some((body, stored)) = bytes.split_last_chunk::<4>() else {
         return Err(place.corrupt("no room for a checksum"));
@@ -313,7 +313,7 @@ pub(crate) fn check_sum(bytes: &[u8], place: Place<'_>) -> Result<usize> {
     Err(place.corrupt(format!("checksum {computed:#010x}, stored {stored:#010x}")))
 }
 
-/// The guard, also when a thread died holding it: what is kept is replaced as a whole, never half changed.
+/// Locks the mutex, even if it is poisoned: cached values are replaced as a whole, so they are always consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

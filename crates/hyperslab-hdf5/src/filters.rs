@@ -1,4 +1,4 @@
-//! The filter pipeline: the kernels that undo it, their order and their buffers.
+//! The filter pipeline: decodes chunks, with the kernels in order and with shared buffers.
 
 pub(crate) mod choose;
 mod describe;
@@ -139,7 +139,7 @@ impl Pipeline {
     }
 }
 
-/// The maximum output of a filter in the middle: encoders expand incompressible data only slightly.
+/// The maximum output of an intermediate filter: encoders expand incompressible data only slightly.
 fn limit(chunk: usize) -> usize {
     chunk.saturating_mul(2).saturating_add(1 << 16)
 }

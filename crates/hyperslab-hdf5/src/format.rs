@@ -1,4 +1,4 @@
-//! HDF5 as a format of the engine. (`driver` is about libhdf5's file drivers.)
+//! HDF5 as a format of the engine. (`driver` handles libhdf5's file drivers.)
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::{AppendOptions, Compatibility, Hdf5Append, Hdf5Options, Hdf5Sink};
 #[derive(Debug)]
 pub struct Hdf5Driver;
 
-/// Files that libraries of any age read.
+/// The variant for libraries of all versions.
 const EARLIEST: &str = "hdf5-earliest";
-/// Files for libhdf5 2.0 and later.
+/// The variant for libhdf5 2.0 and later.
 const V200: &str = "hdf5-2.0";
 
 static INFO: FormatInfo = FormatInfo {
@@ -89,7 +89,7 @@ impl FormatDriver for Hdf5Driver {
         !netcdf || !matches!(dtype, DType::DateTime(_) | DType::Duration(_) | DType::Float128)
     }
 
-    /// Attributes of dimension scales and, outside HDF5, those of the NetCDF-4 library.
+    /// The attributes of dimension scales and, for other formats, those of the NetCDF-4 library.
     fn bookkeeping<'a>(&self, attributes: &'a Attributes, elsewhere: bool) -> Vec<&'a str> {
         let mut content = crate::set_by_people(attributes).map(|(name, _)| name).peekable();
         let mut bookkeeping = Vec::new();
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bookkeeping_is_told_from_content() {
+    fn bookkeeping_differs_from_content() {
         let mut attributes = Attributes::new();
         for name in ["units", "_Netcdf4Dimid", "NAME", "CLASS", "_NCProperties"] {
             attributes.set(name, "x");

@@ -124,7 +124,7 @@ impl Header {
         self.messages.iter().filter(move |message| message.kind == kind)
     }
 
-    /// Resolves a message of which the header only has a reference.
+    /// Resolves a message that is stored as a reference.
     pub(crate) fn resolve(&self, file: &File, message: &Message) -> Result<Message> {
         if message.flags & SHARED == 0 {
             return Ok(message.clone());
@@ -206,7 +206,7 @@ impl Reader<'_> {
         Ok(links)
     }
 
-    /// A version 2 header has a message for the count, unless it is one.
+    /// Version 2 headers hold the link count in a message, unless it is one.
     fn links(&self) -> Result<u32> {
         let Some(message) = self.messages.iter().find(|message| message.kind == kind::LINK_COUNT) else {
             return Ok(1);
@@ -228,7 +228,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads a version 2 header; returns its flags.
+    /// Reads a version 2 header. Returns its flags.
     fn new_style(&mut self, address: u64) -> Result<u8> {
         let prefix = self.file.read_some(STRUCTURE, address, 64)?;
         let mut fields = Fields::new(&prefix, self.file.place(STRUCTURE, address));

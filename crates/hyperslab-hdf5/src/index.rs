@@ -1,4 +1,4 @@
-//! Chunk indexes: from a chunk's place in the grid to where its bytes are.
+//! Chunk indexes, which map chunk coordinates to the location of the stored bytes.
 
 mod btree1;
 mod btree2;
@@ -18,7 +18,7 @@ use crate::symbol_table::uint;
 use extensible::ExtensibleArray;
 use fixed::FixedArray;
 
-/// Where a chunk's bytes are.
+/// The location of a chunk's stored bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) address: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Stored {
     pub(crate) mask: u32,
 }
 
-/// A visitor of stored chunks.
+/// Visits a stored chunk.
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(ChunkCoord, Stored) -> Result<ControlFlow<()>>;
 
 /// A dataset's chunk index.
@@ -37,27 +37,27 @@ pub(crate) struct ChunkIndex {
     address: Option<u64>,
     grid: Grid,
     numbering: Option<Numbering>,
-    /// Bytes of a chunk before any filter.
+    /// The size of a chunk in bytes, before filters.
     chunk_bytes: u64,
-    /// Do index records hold sizes and masks?
+    /// Whether index records hold sizes and masks.
     filtered: bool,
     fixed: OnceLock<FixedArray>,
     extensible: OnceLock<ExtensibleArray>,
     btree2: OnceLock<BTree2>,
 }
 
-/// How chunks are numbered in arrays of chunks: row-major over the largest grid the array may ever have, with the
-/// unlimited dimension, if there is one, moved to the front.
+/// How chunks are numbered in arrays of chunks: row-major over the largest possible grid, with the unlimited dimension,
+/// if any, moved to the front.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Numbering {
     /// The axes, slowest first.
     axes: Vec<usize>,
-    /// Chunks along each of `axes`; of the first, as many as may ever be.
+    /// The number of chunks along each of `axes`; for the first, the maximum.
     extents: Vec<u64>,
 }
 
 impl Numbering {
-    /// `None` when there is no way to number: two dimensions without end, or more chunks than can be counted.
+    /// Returns `None` if chunks cannot be numbered: there are two unlimited dimensions, or too many chunks.
     pub(crate) fn new(chunk: &[u64], max_shape: &[Option<u64>]) -> Option<Self> {
         let unlimited: Vec<usize> = (0..chunk.len()).filter(|&axis| max_shape[axis].is_none()).collect();
         let mut axes: Vec<usize> = (0..chunk.len()).collect();
@@ -70,7 +70,7 @@ impl Numbering {
             .iter()
             .map(|&axis| max_shape[axis].map_or(u64::MAX, |most| most.div_ceil(chunk[axis].max(1))))
             .collect();
-        // Only the first may be without end: it never multiplies.
+        // Only the first may be unlimited, because it is never a factor.
         extents.iter().skip(1).try_fold(1_u64, |product, extent| product.checked_mul((*extent).max(1)))?;
         Some(Self { axes, extents })
     }
@@ -79,14 +79,14 @@ impl Numbering {
     pub(crate) fn number(&self, chunk: &[u64]) -> Option<u64> {
         let mut number = 0_u64;
         for (&axis, &extent) in self.axes.iter().zip(&self.extents) {
-            // The first factor is multiplied with zero, whatever it is.
+            // The first factor is multiplied by zero, whatever it is.
             number = if number == 0 { 0 } else { number.checked_mul(extent)? };
             number = number.checked_add(chunk[axis])?;
         }
         Some(number)
     }
 
-    /// The chunk with this number: the inverse.
+    /// The chunk with this number: the inverse of `number`.
     pub(crate) fn chunk(&self, mut number: u64) -> ChunkCoord {
         let mut chunk = Extents::from_elem(0, self.axes.len());
         for (&axis, &extent) in self.axes.iter().zip(&self.extents).skip(1).rev() {
@@ -121,7 +121,7 @@ impl ChunkIndex {
         }
     }
 
-    /// Where these chunks are stored. Each block of the index is read at most once.
+    /// Finds the locations of these chunks. Each block of the index is read at most once.
     pub(crate) fn find(&self, file: &File, chunks: &[ChunkCoord]) -> Result<Vec<Option<Stored>>> {
         let mut found = vec![None; chunks.len()];
         let Some(address) = self.address else { return Ok(found) };
@@ -157,10 +157,10 @@ impl ChunkIndex {
         Ok(found)
     }
 
-    /// Hands every stored chunk of the grid to `visit`, in the order of the index.
+    /// Passes every stored chunk of the grid to `visit`, in the order of the index.
     pub(crate) fn visit(&self, file: &File, visit: Visit<'_>) -> Result<()> {
         let Some(address) = self.address else { return Ok(()) };
-        // Chunks that shrinking left behind the edge are no longer part of the array.
+        // Chunks left outside when the array was shrunk are no longer part of it.
         let extents = self.grid.extents();
         let mut inside = |chunk: ChunkCoord, stored: Stored| {
             if chunk.len() == extents.len() && chunk.iter().zip(&extents).all(|(at, extent)| at < extent) {
@@ -257,7 +257,7 @@ impl ChunkIndex {
         Ok(self.btree2.get_or_init(|| tree))
     }
 
-    /// An element of a fixed or extensible array: an address, and, where chunks are filtered, a size and a mask.
+    /// Parses an element of a fixed or extensible array: an address and, if chunks are filtered, a size and a mask.
     fn element(&self, bytes: &[u8], sizes: Sizes, place: Place<'_>) -> Result<Option<Stored>> {
         if !self.filtered {
             let missing = bytes.iter().all(|byte| *byte == 0xff);
@@ -271,7 +271,7 @@ impl ChunkIndex {
     }
 }
 
-/// Refuses elements of a size that no array of chunks has.
+/// Refuses element sizes that do not match the kind of chunks.
 fn check_element(size: usize, client: u8, filtered: bool, sizes: Sizes, place: Place<'_>) -> Result<()> {
     let good = if filtered {
         client == 1 && (sizes.address + 5..=sizes.address + 12).contains(&size)

@@ -2,26 +2,26 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `superblock`, `driver`, `file`, `cache_image` | where the file begins; its bytes, also in several files; the widths of its numbers, what is kept between look-ups |
-//! | `header`, `message`, `shared` | object headers and their messages, shared ones too |
-//! | `group`, `symbol_table`, `btree2`, `heap` | names to objects: old groups, new groups, their trees and heaps |
-//! | `conversion` | datatypes: what they become in memory, and how their bytes are turned |
+//! | `superblock`, `driver`, `file`, `cache_image` | the start of the file; its bytes, possibly in several files; the widths of its numbers; caches |
+//! | `header`, `message`, `shared` | object headers and their messages, including shared ones |
+//! | `group`, `symbol_table`, `btree2`, `heap` | old-style and new-style groups, with their trees and heaps |
+//! | `conversion` | datatypes: the corresponding types in memory, and the conversion of elements |
 //! | `index` | chunk indexes: B-tree v1, single, implicit, fixed array, extensible array, B-tree v2 |
 //! | `filters` | the filter pipeline over the kernels of `hyperslab-codec` |
 //! | `dataset`, `contiguous`, `virtuals` | datasets as arrays |
 //! | `attributes`, `dimensions`, `references`, `paths` | attributes, dimension scales, references as paths |
-//! | `store`, `verify` | paths to nodes, other files, checks |
-//! | `operation` | what a caller started, and the budget that everything done for it draws on |
-//! | `format` | the format, as the engine knows it: [`Hdf5Driver`] |
-//! | `write`, `encode` | new files; what a structure looks like is beside its parser |
+//! | `store`, `verify` | path lookup, external files, integrity checks |
+//! | `operation` | the budget of work and memory for each call |
+//! | `format` | the engine's driver for the format: [`Hdf5Driver`] |
+//! | `write`, `encode` | new files; each structure is encoded beside its parser |
 //!
-//! HDF5's words and ours: a *dataset* is an array, an *object header* makes a node, a *filter pipeline* is a
-//! pipeline, a *dimension scale* gives a dimension's name and labels. A dataset that is not chunked is cut into slabs
-//! of our own, and its schema says so (`chunked: false`).
+//! HDF5's terms map to ours: a *dataset* is an array, an *object header* makes a node, a *filter pipeline* is a
+//! pipeline, a *dimension scale* gives a dimension's name and labels. A dataset that is not chunked is divided into slabs
+//! of our own, and its schema has `chunked: false`.
 //!
-//! Files are not trusted. Each call into a store or array runs with a [`Budget`](hyperslab_core::Budget) of work and
-//! memory in proportion to the file, and every structure that is read for the call draws on it. A file that leads in
-//! circles, or to more than its size can justify, ends the call with an error; the next call starts with a full budget.
+//! Files are not trusted. Each call into a store or array has a [`Budget`](hyperslab_core::Budget) of work and memory
+//! in proportion to the size of the file, and every structure that is read draws on it. A file with cycles, or with claims
+//! out of proportion to its size, ends the call with an error. The next call starts with a full budget.
 //!
 //! ```
 //! # fn main() -> hyperslab_core::Result<()> {
@@ -82,25 +82,25 @@ pub use write::{
     AppendOptions, Compatibility, DatasetLayout, Hdf5Append, Hdf5Options, Hdf5Sink, set_by_people,
 };
 
-/// Is this an HDF5 file? Its signature is at byte 0, or after a user block of 512, 1024, 2048 … bytes.
+/// Returns true if this is an HDF5 file: its signature is at byte 0, or after a user block of 512, 1024, 2048 … bytes.
 ///
 /// # Errors
 ///
-/// Only when the blob cannot be read.
+/// Fails only if the blob cannot be read.
 pub fn probe(blob: &dyn Blob) -> Result<bool> {
     Ok(superblock::find_signature(blob)?.is_some())
 }
 
-/// Opens the file in this blob; `externals` finds the other files that it refers to.
+/// Opens the file in this blob. `externals` finds the other files that it refers to.
 ///
 /// # Errors
 ///
-/// [`Corrupt`](hyperslab_core::Error::Corrupt) if there is no superblock that can be read.
+/// [`Corrupt`](hyperslab_core::Error::Corrupt) if there is no readable superblock.
 pub fn open(blob: Arc<dyn Blob>, externals: Arc<dyn Externals>) -> Result<Hdf5Store> {
     Ok(Hdf5Store::new(Arc::new(file::File::open(blob, externals, 0)?)))
 }
 
-/// Opens the file at this path. Other files that it refers to are looked for in its own folder and below.
+/// Opens the file at this path. Other files that it refers to are opened only in its own folder and below.
 ///
 /// # Errors
 ///

@@ -1,9 +1,9 @@
-//! Operations: what a caller started, with the budget that everything done for it draws on.
+//! Operations: calls into the crate, each with a budget of work and memory.
 //!
-//! Every public entry of a store or array (list, open, verify, locate, visit, decode) runs in an operation. The first on
-//! a thread makes a full [`Budget`]; those inside it (a virtual dataset reads its sources through the same entries) join
-//! it. Structures are read through [`File::read`], which draws on the budget of the thread's operation: no walk over an
-//! index, heap, header or group has to carry it along, and none can forget it.
+//! Every public entry point of a store or array (list, open, verify, locate, visit, decode) runs in an operation. The first
+//! on a thread creates a full [`Budget`]; nested ones (a virtual dataset reads its sources through the same entry points)
+//! share it. Structures are read through [`File::read`], which draws on the budget of the thread's operation, so that no
+//! code that walks an index, heap, header or group has to pass it along, or can forget it.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -14,18 +14,18 @@ use hyperslab_core::{Budget, Result};
 
 use crate::file::File;
 
-/// What reading a structure costs beside its bytes.
+/// The fixed cost of reading a structure, besides its bytes.
 const STRUCTURE: u64 = 64;
 
-/// How many times an operation on the whole file may look at it, compared with one on a part of it.
+/// The budget of an operation on the whole file, as a multiple of that of other operations.
 const WHOLE: u64 = 4;
 
-/// What it may cost to find and read one cell of a virtual dataset.
+/// The maximum cost of finding and reading one cell of a virtual dataset.
 const VIRTUAL_CELL: u64 = 2048;
 
 struct Operation {
     budget: Budget,
-    /// The files that take part.
+    /// The files that were read.
     files: RefCell<HashSet<Arc<str>>>,
 }
 
@@ -33,10 +33,10 @@ thread_local! {
     static CURRENT: RefCell<Option<Rc<Operation>>> = const { RefCell::new(None) };
 }
 
-/// Ends the thread's operation, also when it panics.
-struct End;
+/// Ends the thread's operation when dropped, even by a panic.
+struct EndOnDrop;
 
-impl Drop for End {
+impl Drop for EndOnDrop {
     fn drop(&mut self) {
         CURRENT.with(|current| current.replace(None));
     }
@@ -47,17 +47,17 @@ fn current() -> Option<Rc<Operation>> {
 }
 
 impl File {
-    /// Runs `work` as an operation on this file, or as a part of the operation that runs already.
+    /// Runs `work` as an operation on this file, or as part of the current operation.
     pub(crate) fn operation<T>(&self, work: impl FnOnce() -> T) -> T {
         self.start(|| Budget::new(&self.name, self.stored), work)
     }
 
-    /// As [`operation`](Self::operation), for one that looks at everything in the file.
+    /// Like [`operation`](Self::operation), for work on everything in the file.
     pub(crate) fn whole_operation<T>(&self, work: impl FnOnce() -> T) -> T {
         self.start(|| Budget::repeated(&self.name, self.stored, WHOLE), work)
     }
 
-    /// As [`operation`](Self::operation), for this many cells of a virtual dataset: each may come from another place.
+    /// Like [`operation`](Self::operation), for this many cells of a virtual dataset, each of which may come from another source.
     pub(crate) fn virtual_operation<T>(&self, cells: u64, work: impl FnOnce() -> T) -> T {
         let units = cells.saturating_mul(VIRTUAL_CELL);
         self.start(|| Budget::new(&self.name, self.stored).with_work(units), work)
@@ -70,11 +70,11 @@ impl File {
         let operation =
             Operation { budget: budget(), files: RefCell::new(HashSet::from([Arc::clone(&self.name)])) };
         CURRENT.with(|current| current.replace(Some(Rc::new(operation))));
-        let _end = End;
+        let _end = EndOnDrop;
         work()
     }
 
-    /// This file takes part in the operation that runs: the first time, its bytes count too.
+    /// Adds this file to the current operation. On first use, the budget grows with its size.
     pub(crate) fn join(&self) {
         if let Some(operation) = current()
             && operation.files.borrow_mut().insert(Arc::clone(&self.name))
@@ -83,23 +83,23 @@ impl File {
         }
     }
 
-    /// Draws what it costs to read a structure of this many bytes.
+    /// Draws the cost of reading a structure of this many bytes.
     pub(crate) fn spend(&self, bytes: u64, what: &'static str) -> Result<()> {
         with_budget(|budget| budget.spend(bytes.saturating_add(STRUCTURE), what))
     }
 
-    /// Draws memory, before it is taken.
+    /// Draws memory, before it is allocated.
     pub(crate) fn allocate(&self, bytes: u64, what: &'static str) -> Result<()> {
         with_budget(|budget| budget.allocate(bytes, what))
     }
 
-    /// Fails when nothing is left of the budget: for those who go on after an error.
+    /// Fails if the budget is exhausted. For code that continues after errors.
     pub(crate) fn exhausted(&self, what: &'static str) -> Result<()> {
         self.spend(0, what)?;
         self.allocate(1, what)
     }
 
-    /// Zeroed memory, drawn from the budget.
+    /// Allocates zeroed memory, drawn from the budget.
     pub(crate) fn zeroed(&self, bytes: usize, what: &'static str) -> Result<Vec<u8>> {
         match current() {
             Some(operation) => operation.budget.zeroed(bytes, what),
@@ -107,7 +107,7 @@ impl File {
         }
     }
 
-    /// Runs a part of the operation that keeps no memory.
+    /// Runs part of an operation, and gives back the memory that it drew.
     pub(crate) fn releasing<T>(&self, work: impl FnOnce() -> T) -> T {
         match current() {
             Some(operation) => operation.budget.releasing(work),
@@ -116,9 +116,9 @@ impl File {
     }
 }
 
-/// Runs what is not part of the thread's operation: a caller's function, which may start operations of its own.
+/// Runs a caller's function outside the thread's operation, so that it may start operations of its own.
 pub(crate) fn outside<T>(work: impl FnOnce() -> T) -> T {
-    /// Goes on with the operation, also after a panic.
+    /// Restores the operation when dropped, even by a panic.
     struct Resume(Option<Rc<Operation>>);
     impl Drop for Resume {
         fn drop(&mut self) {

@@ -17,7 +17,7 @@ use crate::message::link::LinkTarget;
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     known: HashMap<u64, String>,
-    /// Objects to which only one path leads.
+    /// Objects that only one path leads to.
     sure: HashSet<u64>,
     /// Whether the whole tree was walked.
     complete: bool,
@@ -38,7 +38,7 @@ pub(crate) fn learn(file: &File, path: &str, group: &Group) {
     }
 }
 
-/// The path of the object at this address; `None` if nothing leads there.
+/// The path of the object at this address; `None` if there is none.
 pub(crate) fn path_of(file: &Arc<File>, address: u64) -> Option<String> {
     if address == file.superblock.root {
         return Some("/".to_owned());
@@ -72,7 +72,7 @@ fn walk(file: &Arc<File>) -> HashMap<u64, String> {
         if found.contains_key(&address) {
             continue;
         }
-        // Paths of deep trees are long. Objects out of proportion stay unnamed.
+        // Paths in deep trees are long. Objects are left unnamed if their paths are out of proportion to the file.
         if file.allocate(2 * path.len() as u64 + 64, "object paths").is_err() {
             break;
         }

@@ -10,7 +10,7 @@ use crate::message::datatype::ReferenceKind;
 use crate::paths::path_of;
 use crate::selection::Selected;
 
-/// The path that a stored reference leads to, followed by the region; empty for a null reference.
+/// The path of the target of a stored reference, followed by the region; empty for a null reference.
 pub(crate) fn describe(
     file: &Arc<File>,
     kind: ReferenceKind,
@@ -77,7 +77,7 @@ pub(crate) fn store_region(
     if text.is_empty() {
         return Ok(());
     }
-    // The region starts at a bracket, but names may contain brackets too: the shortest path that leads to an object wins.
+    // The region starts at a bracket, but names may contain brackets too: use the shortest path that leads to an object.
     let ends = text.match_indices('[').map(|(at, _)| at).chain([text.len()]);
     let found = ends
         .filter_map(|end| Some((&text[..end], Selected::from_text(&text[end..])?)))

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selection_is_read_from_its_own_text_and_bytes() {
+    fn selections_round_trip_as_text_and_bytes() {
         let slab = |start, stride, count, block| Slab { start, stride, count, block };
         for selected in [
             Selected::None,

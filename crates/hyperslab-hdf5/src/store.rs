@@ -1,4 +1,4 @@
-//! The open file as a store: paths to nodes.
+//! The open file as a store: resolves paths to nodes.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -22,24 +22,24 @@ use crate::verify;
 use crate::write::FileSpace;
 use hyperslab_core::External;
 
-/// Bytes of an object header that are requested ahead: most headers have fewer.
+/// The number of bytes of an object header to prefetch: most headers are smaller.
 const OBJECT_HEADER: u64 = 1 << 10;
 
-/// Groups of this many links are remembered when they are listed.
+/// The numbers of links for which a listed group is cached.
 const LISTED: Range<usize> = 64..1 << 20;
 
-/// Links followed on one path; libhdf5 follows 16.
+/// The maximum number of links followed on one path; libhdf5 follows 16.
 const MAX_LINKS: u32 = 64;
-/// A user block that is held in memory.
+/// The maximum size of a user block that can be read.
 const MAX_USER_BLOCK: u64 = 64 << 20;
-/// Files opened one through the other.
+/// The maximum length of a chain of external links between files.
 const MAX_FILES: u32 = 16;
 
 /// An open HDF5 or NetCDF-4 file.
 #[derive(Debug, Clone)]
 pub struct Hdf5Store {
     pub(crate) file: Arc<File>,
-    /// Show NetCDF-4's variables under their own names, where they are stored under others.
+    /// Show NetCDF-4's variables under their own names if they are stored under others.
     pub(crate) own_names: bool,
 }
 
@@ -48,12 +48,12 @@ impl Hdf5Store {
         Self { file, own_names: true }
     }
 
-    /// What a path of the store leads to.
+    /// Resolves a path of the store.
     fn find(&self, path: &str) -> Result<Found> {
         if self.own_names { find(&self.file, &stored_path(&self.file, path)) } else { find(&self.file, path) }
     }
 
-    /// The variable of this path that is stored under another name, if there is one.
+    /// The variable with this path, if it is stored under another name.
     fn renamed(&self, path: &str) -> Result<Option<Node>> {
         let other = non_coordinate_path(path).filter(|_| self.own_names);
         let Some(Ok(Found::Object(object))) = other.map(|other| find(&self.file, &other)) else {
@@ -63,25 +63,25 @@ impl Hdf5Store {
     }
 }
 
-/// What a path leads to.
+/// The result of resolving a path.
 pub(crate) enum Found {
     Object(Object),
-    /// A link that leads nowhere: its target.
+    /// A dangling link, and its target.
     Dangling(String),
 }
 
-/// An object, and how it was reached.
+/// An object, and the path that led to it.
 #[derive(Debug, Clone)]
 pub(crate) struct Object {
     pub(crate) file: Arc<File>,
     pub(crate) address: u64,
-    /// Its path in its own file, links resolved.
+    /// Its path in its own file, with links resolved.
     pub(crate) path: String,
-    /// The objects above it, by the path that was asked for.
+    /// The objects above it on the requested path.
     above: Vec<Above>,
 }
 
-/// An object above another.
+/// An object above another on a path.
 #[derive(Debug, Clone)]
 struct Above {
     file: Arc<File>,
@@ -89,8 +89,8 @@ struct Above {
     path: Arc<str>,
 }
 
-/// The last path that was walked, where only hard links were on it. A caller that lists a tree asks for neighbours next, and
-/// does not walk from the root again.
+/// The last resolved path, if it had only hard links. A caller that lists a tree requests neighbours next, whose lookup
+/// then need not start at the root.
 #[derive(Debug)]
 pub(crate) struct LastWalk {
     asked: String,
@@ -99,16 +99,16 @@ pub(crate) struct LastWalk {
     above: Vec<(u64, Arc<str>)>,
 }
 
-/// The members of a large group. A caller that lists a group asks for its members next, and need not search for each of them.
+/// The members of a large group. A caller that lists a group usually requests its members next, which then need no search.
 #[derive(Debug)]
 pub(crate) struct Listing {
     group: u64,
-    /// Addresses of the members that hard links lead to, by name.
+    /// The addresses of members with hard links, by name.
     members: HashMap<String, u64>,
 }
 
 impl Listing {
-    /// Remembers the links of a group, unless a search among them is cheap anyway.
+    /// Caches the links of a group, unless searching them is cheap anyway.
     fn remember(file: &File, group: u64, links: &[StoredLink]) {
         if !LISTED.contains(&links.len()) {
             return;
@@ -120,7 +120,7 @@ impl Listing {
         *lock(&file.last_listing) = Some(Self { group, members: hard.collect() });
     }
 
-    /// The address of a member, if its group was listed last.
+    /// The address of a member, if its group was the last one listed.
     fn find(file: &File, group: u64, name: &str) -> Option<u64> {
         let listing = lock(&file.last_listing);
         let listing = listing.as_ref().filter(|listing| listing.group == group)?;
@@ -128,19 +128,19 @@ impl Listing {
     }
 }
 
-/// A part of a path still to walk.
-struct Part {
+/// A component of a path still to resolve.
+struct PathComponent {
     name: String,
-    /// Does a part of the path that was asked for end here?
+    /// Whether a component of the requested path ends here.
     asked: bool,
 }
 
-/// Walks from object to object.
+/// Resolves a path object by object.
 struct Walker {
     file: Arc<File>,
     address: u64,
     path: String,
-    parts: VecDeque<Part>,
+    parts: VecDeque<PathComponent>,
     above: Vec<Above>,
     links: u32,
 }
@@ -155,13 +155,13 @@ impl Walker {
             address: file.superblock.root,
             file: Arc::clone(file),
             path: "/".to_owned(),
-            parts: parts(path).map(|name| Part { name, asked: true }).collect(),
+            parts: parts(path).map(|name| PathComponent { name, asked: true }).collect(),
             above: Vec::new(),
             links: 0,
         }
     }
 
-    /// Goes on from the deepest group that the last walk passed as well.
+    /// Continues from the deepest group shared with the last walk.
     fn resume(file: &Arc<File>, path: &str) -> Option<Self> {
         let last = lock(&file.last_walk);
         let last = last.as_ref()?;
@@ -185,13 +185,13 @@ impl Walker {
             file: Arc::clone(file),
             address,
             path,
-            parts: wanted.map(|name| Part { name, asked: true }).collect(),
+            parts: wanted.map(|name| PathComponent { name, asked: true }).collect(),
             above: last.above.iter().take(depth).map(above).collect(),
             links: 0,
         })
     }
 
-    /// Notes the object that the walk leaves.
+    /// Records the object that the walk leaves.
     fn leave(&mut self) {
         let (file, path) = (Arc::clone(&self.file), Arc::from(self.path.as_str()));
         self.above.push(Above { file, address: self.address, path });
@@ -250,7 +250,7 @@ impl Walker {
         }))
     }
 
-    /// Puts a link's target in front of what is left; `false` when it leads nowhere that we go.
+    /// Prepends a link's target to the remaining path. Returns `false` if the target cannot be followed.
     fn follow(&mut self, target: LinkTarget, asked: bool) -> Result<bool> {
         self.links += 1;
         if self.links > MAX_LINKS {
@@ -277,13 +277,13 @@ impl Walker {
             LinkTarget::Hard(_) | LinkTarget::Other(_) => return Ok(false),
         };
         for name in parts(&path).rev() {
-            self.parts.push_front(Part { name, asked: false });
+            self.parts.push_front(PathComponent { name, asked: false });
         }
         Ok(true)
     }
 }
 
-/// Another file that this one refers to; `None` when there is none, or none that may be opened.
+/// Opens another file that this one refers to; `None` if it does not exist or may not be opened.
 pub(crate) fn open_external(file: &Arc<File>, name: &str) -> Result<Option<Arc<File>>> {
     if file.distance >= MAX_FILES {
         return Ok(None);
@@ -292,21 +292,21 @@ pub(crate) fn open_external(file: &Arc<File>, name: &str) -> Result<Option<Arc<F
     Ok(Some(Arc::new(File::open(blob, externals, file.distance + 1)?)))
 }
 
-/// The error for data in another file where no other file may be opened.
+/// The error for data in another file, if external files may not be opened.
 pub(crate) fn not_followed(file: &File, what: &str, other: &str) -> Error {
     Error::invalid(format!(
-        "{}: {what} is in {other}, which is not followed: the rule for external files is none",
+        "{}: {what} is in {other}, which is not followed: the policy for external files is none",
         file.name
     ))
 }
 
-/// What a path of a file leads to.
+/// Resolves a path of a file.
 pub(crate) fn find(file: &Arc<File>, path: &str) -> Result<Found> {
     Walker::resume(file, path).unwrap_or_else(|| Walker::new(file, path)).run(path)
 }
 
 impl Object {
-    /// The path of the group above that this object is, where a link leads back up.
+    /// If a link leads back up: the path of the group above that is this same object.
     fn circle(&self) -> Option<String> {
         let same = |above: &&Above| {
             let same_file = Arc::ptr_eq(&above.file, &self.file)
@@ -316,7 +316,7 @@ impl Object {
         self.above.iter().find(same).map(|above| above.path.to_string())
     }
 
-    /// The group's own path, if it has been reached by too many others. Its own path always leads to a group.
+    /// The group's own path, if too many other paths have led to it. Its own path always leads to a group.
     fn as_alias(&self, root: &File, asked: &str) -> Option<String> {
         if lock(&root.reached).reach(&self.file.name, self.address, asked) {
             return None;
@@ -325,10 +325,10 @@ impl Object {
         (own != asked).then_some(own)
     }
 
-    /// The node, which `asked` leads to from the root of `root`.
+    /// The node that `asked` leads to from the root of `root`.
     fn node(&self, root: &File, asked: &str) -> Result<Node> {
         let header = Header::read(&self.file, self.address)?;
-        // References mostly lead to neighbours and to what is above them.
+        // References mostly lead to neighbours and to objects above them.
         if header.has(kind::ATTRIBUTE) || header.has(kind::ATTRIBUTE_INFO) {
             self.learn();
         }
@@ -356,7 +356,7 @@ impl Object {
         }
     }
 
-    /// Remembers the paths of the neighbours, once per group.
+    /// Records the paths of the neighbours, once per group.
     fn learn(&self) {
         for Above { file, address, path } in &self.above {
             if Arc::ptr_eq(file, &self.file)
@@ -386,7 +386,7 @@ impl Store for Hdf5Store {
         let names = || match find(&self.file, &path)? {
             Found::Object(object) if object.file.blob.is_remote() => {
                 let links = object.file.group(object.address)?.all(&object.file)?;
-                // Whoever lists a group mostly wants to know what is in it.
+                // Callers that list a group mostly open its members next.
                 let headers = links.iter().filter_map(|link| match &link.target {
                     LinkTarget::Hard(address) => Some(*address),
                     _ => None,
@@ -427,7 +427,7 @@ impl Store for Hdf5Store {
     }
 
     fn variant(&self) -> Option<&'static str> {
-        // The NetCDF library marks its files so since 4.4.1.
+        // The NetCDF library has marked its files like this since 4.4.1.
         let root = self.file.operation(|| {
             let header = Header::read(&self.file, self.file.superblock.root)?;
             attributes::raw(&self.file, &header)

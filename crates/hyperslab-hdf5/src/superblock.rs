@@ -15,7 +15,7 @@ const STRUCTURE: &str = "superblock";
 pub(crate) struct Superblock {
     pub(crate) version: u8,
     pub(crate) sizes: Sizes,
-    /// Addresses count from here.
+    /// Addresses are relative to this offset.
     pub(crate) base: u64,
     /// The end of the file, counted from its first byte.
     pub(crate) end: u64,
@@ -45,7 +45,7 @@ pub(crate) fn find_signature(blob: &dyn Blob) -> Result<Option<u64>> {
 }
 
 impl Superblock {
-    /// Finds and reads it.
+    /// Finds and reads the superblock.
     pub(crate) fn read(blob: &dyn Blob) -> Result<Self> {
         let name = blob.name();
         let Some(offset) = find_signature(blob)? else {
@@ -145,7 +145,7 @@ impl Superblock {
         let root = fields.defined(sizes)?;
         let whole = fields.position() + 4;
         let place = Place { offset, ..fields.place() };
-        let Some(summed) = bytes.get(..whole) else { return Err(place.corrupt("cut short")) };
+        let Some(summed) = bytes.get(..whole) else { return Err(place.corrupt("truncated")) };
         check_sum(summed, place)?;
         let halves = (crate::symbol_table::LEAF_K, crate::symbol_table::TREE_K);
         Ok(Self {
@@ -162,8 +162,8 @@ impl Superblock {
     }
 }
 
-/// A file that was moved behind other bytes without updating its superblock still gives base 0. Like libhdf5, count from the
-/// signature.
+/// A file that was placed after other bytes without updating its superblock still has base 0. Like libhdf5, count from the
+/// signature in that case.
 fn true_base(stored: u64, found: u64) -> u64 {
     if stored == found { stored } else { found }
 }

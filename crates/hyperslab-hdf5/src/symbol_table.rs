@@ -12,7 +12,7 @@ const TREE: &str = "B-tree v1 group node";
 const NODE: &str = "symbol table node";
 const MAX_DEPTH: u8 = 32;
 
-/// Half the entries of a symbol node, and half the children of a tree node, as libhdf5 makes them.
+/// Half the entries of a symbol node, and half the children of a tree node, by libhdf5's default.
 pub(crate) const LEAF_K: u16 = 4;
 pub(crate) const TREE_K: u16 = 16;
 
@@ -23,7 +23,7 @@ pub(crate) struct SymbolTable {
     heap: LocalHeap,
 }
 
-/// An entry of a symbol node: a name as it is stored, where it is in the heap, and the entry's bytes.
+/// An entry of a symbol node: its stored name, the name's offset in the heap, and the entry's bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct SymbolEntry {
     pub(crate) name: Vec<u8>,
@@ -31,7 +31,7 @@ pub(crate) struct SymbolEntry {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A node of the tree: keys and children in turn, one key more.
+/// A node of the tree: alternating keys and children, with one more key than children.
 struct TreeNode {
     bytes: Bytes,
     level: u8,
@@ -77,7 +77,7 @@ impl SymbolTable {
         Ok(Self { tree, heap })
     }
 
-    /// Where the tree's root and the heap's head are.
+    /// The addresses of the tree's root and of the heap's header.
     pub(crate) const fn places(&self) -> (u64, u64) {
         (self.tree, self.heap.address())
     }
@@ -87,7 +87,7 @@ impl SymbolTable {
         self.heap.data()
     }
 
-    /// All entries as they are stored.
+    /// All entries as stored.
     pub(crate) fn entries(&self, file: &File) -> Result<Vec<SymbolEntry>> {
         let mut nodes = Vec::new();
         let mut budget = file.stored / 24 + 1;
@@ -120,7 +120,7 @@ impl SymbolTable {
         let node = TreeNode::read(file, address)?;
         match budget.checked_sub(1 + node.count as u64) {
             Some(left) if node.level < depth => *budget = left,
-            _ => return Err(file.place(TREE, address).corrupt("nodes in a circle")),
+            _ => return Err(file.place(TREE, address).corrupt("the nodes form a cycle")),
         }
         for index in 0..node.count {
             if node.level > 0 {
@@ -135,10 +135,10 @@ impl SymbolTable {
     /// All links, by name.
     pub(crate) fn all(&self, file: &File) -> Result<Vec<Link>> {
         let (mut links, mut nodes) = (Vec::new(), Vec::new());
-        // Each node has a head of 24 bytes at least: the file has room for no more.
+        // Each node has at least 24 bytes, which limits their number.
         let mut budget = file.stored / 24 + 1;
         self.nodes(file, self.tree, MAX_DEPTH, &mut budget, &mut nodes)?;
-        // Eight entries of 40 bytes, unless the writer was told otherwise.
+        // Eight entries of 40 bytes, by default.
         file.prefetch(nodes.iter().copied(), 328);
         for node in nodes {
             self.node(file, node, &mut |link| links.push(link))?;
@@ -171,7 +171,7 @@ impl SymbolTable {
                     LinkTarget::Soft(self.heap.name(file, u64::from(offset))?)
                 }
                 (_, Some(object)) => LinkTarget::Hard(object),
-                (_, None) => return Err(fields.place().corrupt("an entry that leads nowhere")),
+                (_, None) => return Err(fields.place().corrupt("an entry without an address")),
             };
             let name = self.heap.name(file, name)?;
             check_name(&name, fields.place())?;
@@ -180,14 +180,14 @@ impl SymbolTable {
         Ok(())
     }
 
-    /// The link of this name: down the tree, never across it.
+    /// The link with this name, found by descending the tree.
     pub(crate) fn find(&self, file: &File, name: &str) -> Result<Option<Link>> {
         let mut address = self.tree;
         let mut above = MAX_DEPTH;
         loop {
             let node = TreeNode::read(file, address)?;
             if node.level >= above {
-                return Err(file.place(TREE, address).corrupt("nodes in a circle"));
+                return Err(file.place(TREE, address).corrupt("the nodes form a cycle"));
             }
             above = node.level;
             // Child i holds the names above key i, up to and with key i + 1.

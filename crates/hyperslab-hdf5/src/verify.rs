@@ -1,4 +1,4 @@
-//! Is the file whole? Every object, every address, every checksum; and, looking closely, every chunk.
+//! Checks the integrity of a file: every object, address and checksum; in depth, every chunk too.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -18,13 +18,13 @@ use crate::message::link::LinkTarget;
 use crate::operation::outside;
 use crate::store::{Found, Hdf5Store, find};
 
-/// Memory that the check keeps of a chunk.
+/// The memory used by the check for each chunk.
 const VISITED: u64 = 96;
 
-/// Spans that are compared for overlaps; a file with more is not checked for them.
+/// The maximum number of spans checked for overlaps; a file with more is not checked.
 const MAX_SPANS: usize = 1 << 24;
 
-/// Checks the file and says what was found.
+/// Checks the file and reports the results.
 pub(crate) fn verify(store: &Hdf5Store, depth: Depth, report: &mut Report) -> Result<()> {
     let mut check = Check {
         file: &store.file,
@@ -67,11 +67,11 @@ struct Check<'a> {
     file: &'a Arc<File>,
     depth: Depth,
     report: &'a mut Report,
-    /// Objects that were looked at, by address.
+    /// Checked objects, by address.
     seen: HashSet<u64>,
-    /// Datasets of other files that were looked at, by file and path.
+    /// Checked datasets of other files, by file and path.
     others: HashSet<(String, String)>,
-    /// Stored data: from, to.
+    /// The byte ranges of stored data.
     spans: Vec<(u64, u64)>,
     counts: Counts,
 }
@@ -83,14 +83,17 @@ impl Check<'_> {
             self.report.error(
                 "file_length",
                 format!(
-                    "the file ends at {length:#x}, the superblock says {:#x}: it was cut short",
+                    "the file ends at {length:#x}, the superblock says {:#x}: it was truncated",
                     superblock.end
                 ),
             );
         } else if superblock.end < length {
             self.report.warning(
                 "file_length",
-                format!("{} bytes past the end that the superblock gives", length - superblock.end),
+                format!(
+                    "{} bytes past the end of the file stated by the superblock",
+                    length - superblock.end
+                ),
             );
         } else {
             self.report.passed("file_length", format!("{length} bytes"));
@@ -102,7 +105,7 @@ impl Check<'_> {
             );
             self.report.recommend(
                 "clear_consistency_flags",
-                "libhdf5 refuses the file until its flags are cleared; do so when no program writes it",
+                "libhdf5 refuses the file until its flags are cleared; clear them once no program is writing the file",
                 None,
             );
         }
@@ -114,14 +117,14 @@ impl Check<'_> {
         self.report.at_node(node);
     }
 
-    /// Every object that a hard link leads to, once.
+    /// Checks every object reachable by hard links, once.
     fn objects(&mut self) {
         let mut pending = vec![(self.file.superblock.root, "/".to_owned())];
         while let Some((address, path)) = pending.pop() {
             if !self.seen.insert(address) {
                 continue;
             }
-            // Nothing of an object is kept.
+            // Memory used for an object is released after its check.
             if let Err(error) = self.file.releasing(|| self.object(address, &path, &mut pending)) {
                 self.failed("object", &error, &path);
             }
@@ -172,7 +175,7 @@ impl Check<'_> {
                 target => {
                     let words = target.describe();
                     if !matches!(find(self.file, &below), Ok(Found::Object(_))) {
-                        self.report.warning("link", format!("leads nowhere: {words}"));
+                        self.report.warning("link", format!("dangling link: {words}"));
                         self.report.at_node(&below);
                     }
                 }
@@ -181,8 +184,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The datasets that a virtual one is made of. Those of this file are looked at where they stand; those of others
-    /// here, chunk by chunk.
+    /// Checks the sources of a virtual dataset. Sources in this file are checked as objects of their own; sources in other
+    /// files are checked here, chunk by chunk.
     fn sources(&mut self, dataset: &Dataset, path: &str) {
         let Some(own) = dataset.as_virtual() else { return };
         let (mut here, mut elsewhere) = (0, 0);
@@ -204,7 +207,7 @@ impl Check<'_> {
                 Ok(None) => {
                     self.report.warning(
                         "virtual_source",
-                        format!("{name} of {file} is not there: its part reads as the fill value"),
+                        format!("{name} of {file} does not exist: its part reads as the fill value"),
                     );
                     self.report.at_node(path);
                 }
@@ -214,7 +217,7 @@ impl Check<'_> {
         self.report.passed(
             "virtual_source",
             format!(
-                "{path}: {} in this file, {elsewhere} in others, their chunks looked at too",
+                "{path}: {} in this file, {elsewhere} in others, whose chunks were also checked",
                 counted(here, "source")
             ),
         );
@@ -226,9 +229,9 @@ impl Check<'_> {
             dataset.walk(&mut |chunk, reference| {
                 if !places.insert(chunk.clone()) {
                     let place = Place::new(dataset.name(), "chunk index", 0);
-                    return Err(place.corrupt(format!("chunk {:?} is in it twice", chunk.as_slice())));
+                    return Err(place.corrupt(format!("chunk {:?} occurs twice", chunk.as_slice())));
                 }
-                // Chunks that share their bytes are decoded one by one: together they cost what the file can justify.
+                // Chunks that share their bytes are decoded separately, so their total cost must stay in proportion to the file.
                 let here = reference.spans().filter(|span| span.blob == BlobKey::Main);
                 let stored = here.fold(0_u64, |sum, span| sum.saturating_add(span.length));
                 dataset.file.spend(stored.min(dataset.file.stored), "chunk index")?;
@@ -252,7 +255,7 @@ impl Check<'_> {
         })
     }
 
-    /// Notes where in this file a chunk is stored.
+    /// Records where a chunk is stored in this file.
     fn keep_spans(&mut self, file: &Arc<File>, reference: &ChunkRef) {
         if !Arc::ptr_eq(file, self.file) {
             return;
@@ -265,7 +268,7 @@ impl Check<'_> {
         }
     }
 
-    /// No byte belongs to two chunks.
+    /// Checks that no byte belongs to two chunks.
     fn overlaps(&mut self) {
         self.spans.sort_unstable();
         let mut shared = 0;
@@ -287,12 +290,12 @@ impl Check<'_> {
     }
 }
 
-/// Where the span ends; `None` when that is past the end of the file.
+/// The end of the span; `None` if that is past the end of the file.
 fn end_inside(file: &File, span: &Span) -> Option<u64> {
     span.offset.checked_add(span.length).filter(|end| *end <= file.length)
 }
 
-/// Is the chunk inside the file, and, looking closely, can it be decoded?
+/// Checks that a chunk lies inside the file and, in depth, that it can be decoded.
 fn check_stored(dataset: &Dataset, chunk: &ChunkCoord, reference: &ChunkRef, depth: Depth) -> Result<()> {
     let file = &dataset.file;
     for span in reference.spans().filter(|span| span.blob == BlobKey::Main) {
@@ -309,6 +312,6 @@ fn check_stored(dataset: &Dataset, chunk: &ChunkCoord, reference: &ChunkRef, dep
     if depth == Depth::Quick {
         return Ok(());
     }
-    // An operation of its own, as reading the chunk is.
+    // A separate operation, as for reading the chunk.
     outside(|| check_chunk(dataset, chunk, reference))
 }

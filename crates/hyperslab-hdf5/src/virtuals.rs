@@ -1,4 +1,4 @@
-//! Virtual datasets: arrays whose elements are those of other datasets.
+//! Virtual datasets: arrays whose elements are stored in other datasets.
 
 mod axis;
 mod cast;
@@ -97,8 +97,8 @@ impl Virtual {
         Ok(())
     }
 
-    /// An error for a source in another file where no other file may be opened: the source may exist, so that its part must
-    /// not read as the fill value.
+    /// Returns an error for a source in another file if no other file may be opened. The source may exist, so its part must not
+    /// read as the fill value.
     fn check_followed(&self, file: &str, dataset: &str) -> Result<()> {
         if self.follows(file) {
             return Ok(());
@@ -106,7 +106,7 @@ impl Virtual {
         Err(not_followed(&self.file, &format!("the source {dataset} of a virtual dataset"), file))
     }
 
-    /// Returns true if sources in this file are opened.
+    /// Returns true if sources in this file may be opened.
     pub(crate) fn follows(&self, file: &str) -> bool {
         file == "." || self.file.externals.follows_files()
     }
@@ -130,7 +130,7 @@ impl Virtual {
         Ok(source)
     }
 
-    /// Every source once, by file and path: the source, nothing, or the reason why it cannot be opened.
+    /// Every source once, by file and path: the dataset, `None` if it is missing, or the error.
     pub(crate) fn sources(&self) -> Vec<Opened<'_>> {
         let mut names: Vec<_> =
             self.mappings.iter().map(|mapping| (mapping.file.as_str(), mapping.dataset.as_str())).collect();
@@ -158,7 +158,7 @@ impl Virtual {
             .map(|source| Some(Arc::new(source)))
     }
 
-    /// Passes each part of the chunk that a source has to `visit`.
+    /// Passes each part of the chunk that has a source to `visit`.
     fn visit(
         &self,
         dataset: &Dataset,
@@ -175,7 +175,7 @@ impl Virtual {
             let place = Place::new(dataset.name(), "virtual dataset mapping", 0);
             let (own, shape) = (&*self.file, source.schema().shape());
             pieces::visit(own, mapping, region, shape, &self.shape, place, &mut |piece| {
-                // All reads of sources, however many, are part of one operation.
+                // All reads of sources, however many, belong to one operation.
                 let bytes =
                     product(&piece.counts()).unwrap_or(u64::MAX).saturating_mul(item).saturating_add(READ);
                 self.file.spend(
@@ -188,7 +188,7 @@ impl Virtual {
         Ok(())
     }
 
-    /// The elements of a chunk.
+    /// Reads the elements of a chunk.
     pub(crate) fn decode(&self, dataset: &Dataset, chunk: &ChunkCoord, out: &mut [u8]) -> Result<()> {
         let schema = dataset.schema();
         let item = schema.dtype.size().unwrap_or(0);
@@ -216,7 +216,7 @@ impl Virtual {
         })
     }
 
-    /// The elements of a chunk, of a type of variable length.
+    /// Reads the elements of a chunk, for variable-length types.
     pub(crate) fn decode_elements(&self, dataset: &Dataset, chunk: &ChunkCoord) -> Result<Elements> {
         let schema = dataset.schema();
         let region = schema.grid.region(chunk);

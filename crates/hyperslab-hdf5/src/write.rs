@@ -1,15 +1,15 @@
-//! Writing.
+//! Writes new files and adds to existing ones.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `options` | what the caller chooses |
-//! | `output`, `heap` | the file: space at its end, gathered pieces, elements of variable length |
-//! | `plan`, `types` | what a dataset will be, decided before anything is written |
-//! | `array`, `index` | chunks on their way, and the indexes that find them |
-//! | `object`, `group`, `fractal`, `attributes`, `scales` | headers, links and attributes, few or many |
-//! | `node`, `tree`, `names`, `sink` | the nodes of a new file, their paths, and how it is finished |
-//! | `space` | files that are cut into pages, and free space that files keep |
-//! | `append`, `existing`, `record`, `grow`, `extend`, `edit` | files that are added to: frames, larger datasets, links, attributes, changes in their places |
+//! | `options` | the caller's choices |
+//! | `output`, `heap` | the file: allocation at its end, buffering of small pieces, variable-length elements |
+//! | `plan`, `types` | the layout and type of a dataset, chosen before anything is written |
+//! | `array`, `index` | writing chunks, and the indexes that find them |
+//! | `object`, `group`, `fractal`, `attributes`, `scales` | headers, links and attributes, compact or dense |
+//! | `node`, `tree`, `names`, `sink` | the nodes of a new file, their paths, and the commit |
+//! | `space` | paged files, and the free space that files record |
+//! | `append`, `existing`, `record`, `grow`, `extend`, `edit` | adding to files: frames, larger datasets, links, attributes, in-place changes |
 
 mod append;
 mod array;

@@ -1,4 +1,4 @@
-//! Files that are added to: whatever was flushed is there, however the writer ends.
+//! Tests adding to files: everything flushed is in the file, however the writer ends.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -12,7 +12,7 @@ use hyperslab_core::{
 };
 use hyperslab_hdf5::{AppendOptions, Compatibility, Hdf5Append, Hdf5Options, Hdf5Sink};
 
-/// A dataset without frames.
+/// Creates a file with a dataset without frames.
 fn start(path: &Path, spec: &ArraySpec, compatibility: Compatibility) {
     let mut options = Hdf5Options::default();
     options.compatibility = compatibility;
@@ -104,7 +104,7 @@ fn frames_are_there_after_every_flush() {
         start(&path, &spec, case.compatibility);
         let mut file = Hdf5Append::open(&path, AppendOptions::default()).unwrap();
         let mut done = 0;
-        // Batches of 1, 2, 3 … frames; now and then a flush, or a new writer.
+        // Batches of 1, 2, 3 … frames, with an occasional flush or a new writer.
         for batch in 1.. {
             let count = (batch % 7 + u64::from(batch % 11 == 0) * 40).min(case.total - done);
             let values = joined(done..done + count, &[3, 4], case.axis, &case.dtype);
@@ -134,7 +134,7 @@ fn frames_are_there_after_every_flush() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn values_that_do_not_fit_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.h5");
     let mut spec = ArraySpec::new(DType::Int32, Grid::new(&[0, 3, 4], &[1, 3, 4]).unwrap());
@@ -154,7 +154,7 @@ fn what_does_not_fit_is_refused() {
     assert_eq!(file.append("/run/frames", &wrong(&[3, 4], DType::Int32)).unwrap(), 1);
 }
 
-/// Groups, datasets and attributes come to a file that exists, few and many, again and again.
+/// Adds groups, datasets and attributes to an existing file, few and many, repeatedly.
 #[test]
 fn nodes_and_attributes_are_added() {
     let folder = tempfile::tempdir().unwrap();
@@ -215,7 +215,7 @@ fn nodes_and_attributes_are_added() {
         let Ok(Node::Array(frames)) = store.node("/run/frames") else { panic!("no dataset") };
         assert_eq!(frames.schema().attributes.to_json()["note 3"], "another");
         assert_eq!(frames.schema().attributes.len(), 6);
-        // Dropped without a word, nothing happened.
+        // A writer that is dropped without a flush changes nothing.
         let before = std::fs::read(&path).unwrap();
         let mut dropped = Hdf5Append::open(&path, AppendOptions::default()).unwrap();
         dropped.group("/nothing", &Attributes::new()).unwrap();
@@ -225,9 +225,9 @@ fn nodes_and_attributes_are_added() {
     }
 }
 
-/// Attributes get other values, smaller and larger ones, few and many, again and again; what the others hold stays.
+/// Replaces attributes by smaller and larger values, few and many, repeatedly. The others keep theirs.
 #[test]
-fn attributes_get_other_values() {
+fn attributes_are_replaced() {
     let folder = tempfile::tempdir().unwrap();
     for (compatibility, count) in [
         (Compatibility::Earliest, 3),
@@ -271,9 +271,9 @@ fn attributes_get_other_values() {
     }
 }
 
-/// A header of small messages alone makes room, also when it is added to again and again.
+/// A header with only small messages has room for more, even if it is extended repeatedly.
 #[test]
-fn the_smallest_datasets_get_attributes() {
+fn small_headers_have_room_for_attributes() {
     let folder = tempfile::tempdir().unwrap();
     for compatibility in [Compatibility::Earliest, Compatibility::V110] {
         let path = folder.path().join("x.h5");
@@ -295,13 +295,13 @@ fn the_smallest_datasets_get_attributes() {
     }
 }
 
-/// The writer that the next test kills: not a test by itself.
+/// The writer killed by the next test; not a test by itself.
 #[test]
 fn child() {
     recording::child();
 }
 
-/// Killed at any instant, the file opens and holds everything up to the last flush.
+/// If the writer is killed at any instant, the file opens and holds everything up to the last flush.
 #[test]
 fn a_killed_writer_leaves_what_it_flushed() {
     let folder = tempfile::tempdir().unwrap();
@@ -309,7 +309,7 @@ fn a_killed_writer_leaves_what_it_flushed() {
         let path = folder.path().join("x.h5");
         let flushed = recording::record_and_kill(&path, round, false);
         let frames = recording::check(&path, flushed);
-        // The next writer goes on where the dead one stopped.
+        // The next writer continues from there.
         let mut file = Hdf5Append::open(&path, AppendOptions::default()).unwrap();
         assert_eq!(file.append("/frames", &recording::frame(frames)).unwrap(), frames + 1);
         file.close().unwrap();

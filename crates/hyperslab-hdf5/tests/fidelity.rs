@@ -1,4 +1,4 @@
-//! What others wrote stays as they wrote it, byte for byte, when something is added beside it.
+//! Content by other writers is preserved byte for byte when something is added.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -12,13 +12,13 @@ use forge::{Forge, NONE, link_info};
 use hyperslab_core::{Attributes, Depth, Node, Report, Sink, Store};
 use hyperslab_hdf5::{AppendOptions, Compatibility, Hdf5Append, Hdf5Options, Hdf5Sink, open_path};
 
-/// How often these bytes stand in the file.
+/// Counts the occurrences of these bytes in the file.
 fn count(path: &Path, wanted: &[u8]) -> usize {
     let bytes = std::fs::read(path).unwrap();
     bytes.windows(wanted.len()).filter(|window| *window == wanted).count()
 }
 
-/// A link message of this kind, with a name that need not be text.
+/// A link message of this kind, whose name may be invalid text.
 fn link(kind: u8, name: &[u8], target: &[u8]) -> Vec<u8> {
     [&[1, 8 | 16, kind, 0, name.len() as u8][..], name, target].concat()
 }
@@ -62,14 +62,14 @@ fn links_are_kept_byte_for_byte() {
         assert!(matches!(store.node("/latin caf\u{fffd}").unwrap(), Node::Group(_)));
         assert!(matches!(store.node("/user-defined").unwrap(), Node::Link(_)));
         for link in &links {
-            // In the header, and in every heap that was written.
+            // One copy in the header, and one in every heap that was written.
             let copies = if round == 1 { 1 } else { round };
             assert_eq!(count(&path, link), copies, "round {round}: {}", link.escape_ascii());
         }
     }
 }
 
-/// The names of an old-style group are sorted by their bytes, whatever they mean.
+/// The names of an old-style group are sorted by bytes, whatever their encoding.
 #[test]
 fn old_style_names_stay_sorted_by_their_bytes() {
     let folder = tempfile::tempdir().unwrap();
@@ -81,12 +81,12 @@ fn old_style_names_stay_sorted_by_their_bytes() {
         sink.group(&format!("/{name}"), &Attributes::new()).unwrap();
     }
     sink.commit().unwrap();
-    // The third name becomes one that is no text, and stays behind the second; a replacement character would not.
+    // Change the third name to invalid UTF-8. It still sorts after the second; a replacement character would not.
     let mut bytes = std::fs::read(&path).unwrap();
     let at = bytes.windows(10).position(|window| window == b"bzzzzzzzz\0").unwrap();
     let below = bytes.windows(5).position(|window| window == "b\u{10000}".as_bytes()).unwrap();
     bytes[at..at + 10].copy_from_slice(b"b\xff\xfe\xfd\0\0\0\0\0\0");
-    // Entries were sorted with the name that it had: its entry and the one before change places.
+    // The entries were sorted by the original name, so swap its entry with the one before.
     let node = bytes.windows(4).position(|window| window == b"SNOD").unwrap() + 8;
     let heap = at - u64::from_le_bytes(bytes[node + 80..node + 88].try_into().unwrap()) as usize;
     let entry = |bytes: &[u8], number: usize| bytes[node + 40 * number..][..40].to_vec();
@@ -112,7 +112,7 @@ fn old_style_names_stay_sorted_by_their_bytes() {
     assert_eq!(names, [&b"a"[..], b"bb", "b\u{10000}".as_bytes(), b"b\xff\xfe\xfd", b"c"]);
 }
 
-/// Attributes in a heap are found by the hash of their names as they are stored.
+/// Attributes in a heap are found by the hash of their stored names.
 #[test]
 fn attribute_names_are_kept_byte_for_byte() {
     let folder = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ fn attribute_names_are_kept_byte_for_byte() {
     let names: Vec<String> = (0..20).map(|number| format!("attribute number {number:02}")).collect();
     sink.group("/g", &Attributes::from_iter(names.iter().map(|name| (name.clone(), "x")))).unwrap();
     sink.commit().unwrap();
-    // One name becomes Latin-1; the sums of the heap's block and of the tree's node are renewed.
+    // Change one name to Latin-1, and update the checksums of the heap's block and the tree's node.
     let mut bytes = std::fs::read(&path).unwrap();
     let sum = |bytes: &[u8]| hyperslab_codec::checksum::lookup3(bytes, 0);
     let name = bytes.windows(19).position(|window| window == b"attribute number 07").unwrap();
@@ -152,7 +152,7 @@ fn attribute_names_are_kept_byte_for_byte() {
     let Ok(Node::Group(read)) = open_path(&path).unwrap().node("/g") else { panic!("no group") };
     assert_eq!(read.len(), 21);
     assert!(read.get("\u{fffd}ttribute number 07").is_some());
-    // The hash of the stored name is in both trees, that of what it reads as in none.
+    // Both trees contain the hash of the stored name, and neither that of the decoded name.
     assert_eq!(count(&path, &new.to_le_bytes()), 2);
     assert_eq!(count(&path, &sum("\u{fffd}ttribute number 07".as_bytes()).to_le_bytes()), 0);
 }

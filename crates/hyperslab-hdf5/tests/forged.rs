@@ -1,4 +1,4 @@
-//! Files put together by hand that claim what cannot be: an error, never a panic, a hang, or memory out of proportion.
+//! Forged files with impossible claims lead to an error, never to a panic, a hang or excessive memory use.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -19,7 +19,7 @@ fn store(bytes: Vec<u8>) -> Hdf5Store {
     open(Arc::new(MemoryBlob::new("forged", bytes)), Arc::new(NoExternals)).unwrap()
 }
 
-/// A forged file is read as it should be, so that the other tests fail for the reason that they name.
+/// A valid forged file can be read, so that the other tests fail for the intended reason.
 #[test]
 fn a_forged_file_is_read() {
     let mut forge = Forge::new();
@@ -193,8 +193,8 @@ fn is_out_of_proportion<T: std::fmt::Debug>(result: hyperslab_core::Result<T>) {
     assert!(error.is_corrupt() && error.to_string().contains("justify"), "{error}");
 }
 
-/// A tree of names whose nodes are all the same few: every child of a node is one node, and all records have the hash
-/// that is looked for, so that a search must look at every child.
+/// A tree of names with the same few nodes everywhere: all children of a node are one node, and all records have the wanted
+/// hash, so that a search must look at every child.
 #[test]
 fn a_search_among_repeated_nodes_ends() {
     let mut forge = Forge::new();
@@ -234,7 +234,7 @@ fn a_search_among_repeated_nodes_ends() {
     assert!(store.children("/").is_err());
 }
 
-/// Names that overlap: 65,535 of them in one megabyte have 32 GiB together.
+/// Overlapping names: 65,535 of them in one megabyte claim 32 GiB in total.
 #[test]
 fn overlapping_names_end() {
     let mut forge = Forge::new();
@@ -265,7 +265,7 @@ fn overlapping_names_end() {
     is_out_of_proportion(store(forge.finish(root)).children("/"));
 }
 
-/// Blocks of a header that overlap, each with a checksum of its own: 2000 of them in a megabyte.
+/// Overlapping header blocks, each with a valid checksum: 2000 of them in a megabyte.
 #[test]
 fn overlapping_header_blocks_end() {
     let (blocks, messages) = (2000_usize, 16_usize);
@@ -298,7 +298,7 @@ fn overlapping_header_blocks_end() {
     is_out_of_proportion(store(forge.finish(root)).children("/"));
 }
 
-/// Virtual datasets of virtual datasets, each of eight times the one below.
+/// Nested virtual datasets, each eight times as large as the one below.
 #[test]
 fn nested_virtual_datasets_end() {
     let levels = 10;
@@ -333,7 +333,7 @@ fn nested_virtual_datasets_end() {
     };
     assert_eq!(read(3).unwrap().as_slice::<u8>().unwrap(), [1; 8]);
     is_out_of_proportion(read(levels));
-    // Those that cost less are read as before.
+    // Less costly ones can still be read.
     assert_eq!(read(3).unwrap().as_slice::<u8>().unwrap(), [1; 8]);
 }
 
@@ -361,7 +361,7 @@ fn repeated_leaves_of_a_chunk_tree_end() {
         node.push(level);
         node.extend([0xff, 0xff]);
         node.extend([0xff; 16]);
-        // Behind the edge of the array, so that nobody is told of it.
+        // Outside the array, so that the chunks are not reported.
         let key = [&[1, 0, 0, 0, 0, 0, 0, 0][..], &1000_u64.to_le_bytes(), &[0; 8]].concat();
         node.extend([&key[..], &child.to_le_bytes()].concat().repeat(65_535));
         node.extend(key);
@@ -429,6 +429,6 @@ fn a_walk_over_all_paths_ends() {
     }
     assert_eq!(deepest, levels);
     assert!(groups < 200_000 && links > 0, "{groups} groups, {links} links");
-    // What was a group stays one.
+    // Paths to groups that were seen before still lead to groups.
     assert!(matches!(store.node("/b/b").unwrap(), Node::Group(_)));
 }

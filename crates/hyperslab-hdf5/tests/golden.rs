@@ -1,4 +1,4 @@
-//! Files that the real library wrote, beside what it reads from them.
+//! Files written by libhdf5, compared with what it reads from them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -75,7 +75,7 @@ fn index_kinds_and_filters_have_their_names() {
 }
 
 #[test]
-fn whole_files_are_found_whole() {
+fn intact_files_pass_the_check() {
     for name in ["earliest", "v110", "latest", "netcdf"] {
         let store = hyperslab_hdf5::open_path(&golden().join(name).with_extension("h5")).unwrap();
         let mut report = hyperslab_core::Report::default();

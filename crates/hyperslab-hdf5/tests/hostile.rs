@@ -1,5 +1,5 @@
-//! Damaged files: an error that says where, never a panic, a hang, or memory out of proportion; and what is not
-//! damaged stays readable.
+//! Damaged files lead to an error with its location, never to a panic, a hang or excessive memory use. Intact parts stay
+//! readable.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -20,7 +20,7 @@ fn golden() -> Vec<Vec<u8>> {
         .to_vec()
 }
 
-/// A small generator, so that a failure can be repeated.
+/// A small pseudorandom generator, so that failures are reproducible.
 struct Dice(u64);
 
 impl Dice {
@@ -47,7 +47,7 @@ fn flipped_bytes() {
 
 #[test]
 fn flipped_bytes_of_structures() {
-    // Checksums stop most flips early: here the flips are in structures that have none, or just behind a signature.
+    // Checksums detect most flips early, so flip bits in structures without checksums, or directly after a signature.
     let mut dice = Dice(2);
     let signatures: [&[u8]; 12] = [
         b"TREE", b"SNOD", b"HEAP", b"GCOL", b"OHDR", b"BTHD", b"FRHP", b"EAHD", b"EADB", b"FAHD", b"\x89HDF",
@@ -66,9 +66,9 @@ fn flipped_bytes_of_structures() {
     }
 }
 
-/// Writes the right checksum behind every structure whose length can be told, so that damage is met by the code
-/// behind the checksums.
-fn mend(bytes: &mut [u8]) {
+/// Updates the checksum of every structure whose length is known, so that damage reaches the code behind the
+/// checksums.
+fn update_checksums(bytes: &mut [u8]) {
     let fixed: [(&[u8], usize); 5] =
         [(b"EAHD", 72), (b"FAHD", 28), (b"BTHD", 38), (b"FRHP", 146), (b"\x89HDF", 48)];
     for at in 0..bytes.len().saturating_sub(16) {
@@ -93,7 +93,7 @@ fn mend(bytes: &mut [u8]) {
 }
 
 #[test]
-fn flipped_bytes_with_mended_checksums() {
+fn flipped_bytes_with_updated_checksums() {
     let mut dice = Dice(5);
     let signatures: [&[u8]; 6] = [b"OHDR", b"BTHD", b"FRHP", b"EAHD", b"FAHD", b"\x89HDF"];
     for file in golden().into_iter().skip(1) {
@@ -106,7 +106,7 @@ fn flipped_bytes_with_mended_checksums() {
                 let at = (places[dice.roll(places.len())] + dice.roll(150)).min(bytes.len() - 1);
                 bytes[at] = [0, 1, 0x7f, 0xff, bytes[at] ^ 2, bytes[at].wrapping_add(1)][dice.roll(6)];
             }
-            mend(&mut bytes);
+            update_checksums(&mut bytes);
             drive(bytes);
         }
     }
@@ -138,8 +138,8 @@ fn spliced_files() {
 }
 
 #[test]
-fn one_damaged_object_does_not_cost_the_others() {
-    // The first object header of version 2 behind the root's that is a dataset's: its checksum no longer fits.
+fn one_damaged_object_does_not_affect_the_others() {
+    // The first version 2 object header of a dataset after the root's: its checksum no longer matches.
     let file = golden().remove(2);
     let store = open(Arc::new(MemoryBlob::new("x", file.clone())), Arc::new(NoExternals)).unwrap();
     let names = store.children("/").unwrap();

@@ -1,4 +1,4 @@
-//! What is read to answer a question: never more than it needs.
+//! Checks that no more is read than an operation needs.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::ops::Range;
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hyperslab_core::{Attributes, Blob, ChunkCoord, MemoryBlob, Node, Result, Sink, Store};
 use hyperslab_hdf5::{Hdf5Options, Hdf5Sink, NoExternals, open};
 
-/// Counts the bytes that are asked for, each once.
+/// Counts the bytes requested.
 #[derive(Debug)]
 struct Counting {
     inner: MemoryBlob,
@@ -58,7 +58,7 @@ fn names_are_listed_without_opening_children() {
         let blob = golden(name);
         let store = open(Arc::clone(&blob) as Arc<dyn Blob>, Arc::new(NoExternals)).unwrap();
         assert_eq!(store.children("/many").unwrap().len(), 20);
-        // The root, the group, its names and tree: a few kilobytes, whatever the children are.
+        // The root, the group, its names and its tree have a few kilobytes, whatever the children are.
         let read = blob.bytes.load(Ordering::Relaxed);
         assert!(read < 16 << 10, "{name}: {read} bytes, {:?}", blob.ranges.lock().unwrap());
     }
@@ -82,7 +82,7 @@ fn members_of_a_listed_group_are_not_searched_for() {
         let after = blob.ranges.lock().unwrap().len();
         after - before
     };
-    // The searches are saved: nodes of the tree, and the link itself.
+    // This saves reading the nodes of the tree and the link itself.
     let (listed, searched) = (reads(true), reads(false));
     assert!(listed + 2 * names.len() <= searched, "{listed} reads, {searched} without a list");
 }
@@ -95,7 +95,7 @@ fn one_chunk_is_found_without_the_whole_index() {
     let before = blob.bytes.load(Ordering::Relaxed);
     let found = array.locate(&[ChunkCoord::from_slice(&[1100])]).unwrap();
     assert!(found[0].is_some());
-    // Header, index block, one super block, one data block of 128 elements; the array has room for 1500.
+    // Header, index block, one super block and one data block of 128 elements; the array has room for 1500.
     let read = blob.bytes.load(Ordering::Relaxed) - before;
     assert!(read < 2048, "{read} bytes, {:?}", blob.ranges.lock().unwrap());
 }

@@ -1,4 +1,4 @@
-//! The limits of HDF5's fields: what fits reads back, what does not is refused before anything is written.
+//! The limits of HDF5's fields: values within them round-trip, and others are refused before anything is written.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -112,7 +112,7 @@ fn long_attribute_names_and_values_are_kept_or_refused() {
                 assert_eq!(read.get(&name), Some(&Attribute::Values(values.clone())));
             }
             drop(store);
-            // The same on a file that exists: refused at once, or there.
+            // The same in an existing file: refused at once, or stored.
             let before = std::fs::read(&path).unwrap();
             let mut file = Hdf5Append::open(&path, AppendOptions::default()).unwrap();
             let added = file.attribute("/", &name, values.clone()).and_then(|()| file.close());
@@ -129,7 +129,7 @@ fn long_attribute_names_and_values_are_kept_or_refused() {
     }
 }
 
-/// A link that is too large for a message stands in a heap, as libhdf5 keeps it.
+/// Like libhdf5, stores a link too large for a message in a heap.
 #[test]
 fn long_link_names_are_kept() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Files made by the real library, over the cross product of layouts, indexes, types and filters, compared value for
-//! value with what it reads from them.
+//! Files written by libhdf5, over the cross product of layouts, indexes, types and filters, compared value by value
+//! with what it reads from them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,4 +1,4 @@
-//! Files that both we and libhdf5 add to, and many chunks.
+//! Files extended by both us and libhdf5, and files with many chunks.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -11,7 +11,7 @@ use hyperslab_core::{ArraySpec, Attributes, DType, Elements, Grid, Sink};
 use hyperslab_hdf5::{AppendOptions, Hdf5Append, Hdf5Options, Hdf5Sink};
 use serde_json::Value;
 
-/// Runs a task of the script; answers what it printed.
+/// Runs a task of the script. Returns its output.
 fn python(task: &str, path: &Path, count: Option<u64>) -> Value {
     let interpreter = std::env::var_os("HYPERSLAB_PEERS")
         .expect("HYPERSLAB_PEERS names the Python interpreter that has h5py");
@@ -38,7 +38,7 @@ fn add(path: &Path, from: u64, count: u64) {
     file.close().unwrap();
 }
 
-/// Files of every age of libhdf5 grow through us, then through libhdf5, then through us again.
+/// Files of all libhdf5 versions are extended by us, then by libhdf5, then by us again.
 #[test]
 fn we_and_libhdf5_take_turns() {
     let folder = tempfile::tempdir().unwrap();
@@ -53,7 +53,7 @@ fn we_and_libhdf5_take_turns() {
             file.group(&format!("/of us {number}"), &Attributes::from_iter([("who", "we")])).unwrap();
             file.attribute("/frames", &format!("of us {number}"), "text").unwrap();
         }
-        // One that is larger than it was, one that is as large, one of an object that we changed otherwise.
+        // One attribute that is larger than before, one of the same size, one of an object that we changed in other ways.
         file.attribute("/frames", "units", "counts, and many of them").unwrap();
         file.attribute("/frames", "level", serde_json::json!(2.5)).unwrap();
         file.attribute("/", "title", serde_json::json!([1, 2, 3])).unwrap();
@@ -96,7 +96,7 @@ fn a_million_chunks_are_read_by_h5py() {
     python("read", &path, Some(1_000_000));
 }
 
-/// Headers count what libhdf5's do, and our index is no larger.
+/// Our headers have the same counters as libhdf5's, and our index is not larger.
 #[test]
 fn extensible_arrays_are_as_libhdf5_makes_them() {
     let folder = tempfile::tempdir().unwrap();
@@ -110,7 +110,7 @@ fn extensible_arrays_are_as_libhdf5_makes_them() {
     }
 }
 
-/// The writer that is killed or followed: not a test by itself.
+/// The writer that is killed or followed; not a test by itself.
 #[test]
 fn child() {
     recording::child();
@@ -139,7 +139,7 @@ fn h5py_follows_a_file_that_grows() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.h5");
     let mut child = recording::spawn(&path, 5, 1, true);
-    // Until the first frames are there.
+    // Wait for the first frames.
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
     while !lines.next().unwrap().unwrap().starts_with("flushed") {}
     let drain = std::thread::spawn(move || lines.map_while(Result::ok).count());
@@ -150,9 +150,9 @@ fn h5py_follows_a_file_that_grows() {
     outcome.unwrap();
 }
 
-/// h5py finds the names that it wrote, whatever their encoding, after we added to the same groups.
+/// h5py finds the names that it wrote, in any encoding, after we extended the same groups.
 #[test]
-fn names_that_are_no_text_are_still_found() {
+fn names_that_are_not_utf8_are_still_found() {
     let run = |script: &str, path: &Path| {
         let interpreter = std::env::var_os("HYPERSLAB_PEERS").unwrap();
         let done = Command::new(interpreter).arg("-c").arg(script).arg(path).output().unwrap();

@@ -1,4 +1,4 @@
-//! Files that we write, opened by the real libraries: the same values, attributes, limits, fill values and filters.
+//! Files that we write, read by h5py and netCDF4: the same values, attributes, limits, fill values and filters.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -85,7 +85,7 @@ fn everything_we_write_is_read_by_h5py() {
 }
 
 #[test]
-fn netcdf_sees_named_dimensions() {
+fn netcdf4_reads_named_dimensions() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("netcdf.h5");
     let mut sink = Box::new(Hdf5Sink::create(&path, Hdf5Options::default()).unwrap());

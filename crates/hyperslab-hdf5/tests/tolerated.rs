@@ -1,4 +1,4 @@
-//! Oddities that libhdf5 reads over, and those that it stops at.
+//! Irregularities that libhdf5 tolerates, and some that it refuses.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -14,7 +14,7 @@ fn golden(name: &str) -> Vec<u8> {
     std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)).unwrap()
 }
 
-/// Is the changed file read as the golden one was?
+/// Returns true if the changed file reads like the golden one.
 fn reads_the_same(bytes: &[u8]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("changed.h5");
@@ -24,7 +24,7 @@ fn reads_the_same(bytes: &[u8]) {
     assert!(problems.is_empty(), "{problems:#?}");
 }
 
-/// Every place where these bytes stand.
+/// Every offset of these bytes.
 fn places(bytes: &[u8], wanted: &[u8]) -> Vec<usize> {
     (0..bytes.len() - wanted.len()).filter(|at| bytes[*at..].starts_with(wanted)).collect()
 }
@@ -42,7 +42,7 @@ fn a_fill_value_of_a_negative_size_is_none() {
 }
 
 #[test]
-fn links_without_a_name_do_not_lead_in_a_circle() {
+fn links_without_a_name_do_not_form_a_cycle() {
     for name in [*b"\0ypes", *b".\0pes", *b"/\0pes", *b"a/b\0s"] {
         let mut bytes = golden("earliest.h5");
         let [at] = places(&bytes, b"types\0")[..] else { panic!("one name expected") };
@@ -53,11 +53,11 @@ fn links_without_a_name_do_not_lead_in_a_circle() {
 }
 
 #[test]
-fn a_family_is_one_file() {
+fn a_family_is_read_as_one_file() {
     let folder = tempfile::tempdir().unwrap();
     let mut bytes = golden("earliest.h5");
     let member = 40_000_u64;
-    // The block about the driver goes where the first member has room; the superblock says where.
+    // Put the driver information block into free space of the first member, and its address into the superblock.
     let room = places(&bytes[..40_000], &[0; 64])[0] + 8;
     let mut block = vec![0, 0, 0, 0, 8, 0, 0, 0];
     block.extend(b"NCSAfami");
@@ -73,14 +73,14 @@ fn a_family_is_one_file() {
     assert!(problems.is_empty(), "{problems:#?}");
     std::fs::remove_file(name(2)).unwrap();
     assert!(open_path(&name(0)).unwrap_err().to_string().contains("part002.h5"));
-    // Another driver is named.
+    // Change the name to that of another driver.
     bytes[room + 8..room + 16].copy_from_slice(b"NCSAmult");
     let error = open(Arc::new(MemoryBlob::new("multi", bytes)), Arc::new(NoExternals)).unwrap_err();
     assert!(error.to_string().contains("multi"), "{error}");
 }
 
 #[test]
-fn a_source_that_is_not_there_is_told() {
+fn missing_sources_are_reported() {
     use hyperslab_core::{Depth, Report};
     let store =
         open(Arc::new(MemoryBlob::new("latest", golden("latest.h5"))), Arc::new(NoExternals)).unwrap();

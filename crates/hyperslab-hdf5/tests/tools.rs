@@ -1,4 +1,4 @@
-//! Files that we write, in the hands of libhdf5's own tools, where they are installed.
+//! Files that we write, read by libhdf5's own tools, if they are installed.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -8,10 +8,10 @@ mod written;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Filters that the library has without plugins.
+/// Filters that libhdf5 has without plugins.
 const BUILT_IN: [&str; 4] = ["gzip", "shuffle", "fletcher32", "scaleoffset"];
 
-/// Runs a tool, which must succeed; `false` when it is not installed.
+/// Runs a tool, which must succeed. Returns `false` if it is not installed.
 fn tool(name: &str, options: &[&str], files: &[&Path]) -> bool {
     let mut command = Command::new(name);
     command.args(options).args(files).stdin(Stdio::null());
@@ -23,7 +23,7 @@ fn tool(name: &str, options: &[&str], files: &[&Path]) -> bool {
     true
 }
 
-/// What both files have is equal; `h5diff` tells of each dataset how many differences there are.
+/// Asserts that `h5diff`, which counts differences per dataset, finds none in what both files contain.
 fn same(one: &Path, other: &Path) {
     let output = Command::new("h5diff").arg("-r").args([one, other]).output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout);
@@ -41,9 +41,9 @@ fn python(script: &str, arguments: &[&Path]) {
 }
 
 #[test]
-fn the_librarys_tools_take_what_we_write() {
+fn libhdf5_tools_read_our_files() {
     let folder = tempfile::tempdir().unwrap();
-    // What only libhdf5 2.0 reads, the tools that systems have today do not.
+    // Skip files that need libhdf5 2.0, because installed tools are usually older.
     for (name, compatibility) in &written::COMPATIBILITIES[..2] {
         let compatibility = *compatibility;
         let path = folder.path().join(format!("{name}.h5"));
@@ -57,13 +57,13 @@ fn the_librarys_tools_take_what_we_write() {
             tool(tool_name, options, &[&path]);
         }
         let packed = folder.path().join(format!("{name}-packed.h5"));
-        // Left alone it writes old files, which cannot hold large attributes.
+        // By default it writes old-style files, which cannot hold large attributes.
         let form: &[&str] = if *name == "earliest" { &[] } else { &["--latest"] };
         if !tool("h5repack", form, &[&path, &packed]) {
             continue;
         }
         assert_eq!(written::differences(&packed, &datasets), Vec::<String>::new(), "{name}, packed");
-        // The same out of h5py's hands, packed too, has the same contents.
+        // A copy made by h5py has the same contents, even after h5repack.
         let (theirs, theirs_packed) = (
             folder.path().join(format!("{name}-h5py.h5")),
             folder.path().join(format!("{name}-h5py-packed.h5")),

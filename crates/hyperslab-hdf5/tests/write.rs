@@ -1,4 +1,4 @@
-//! What we write, we read: every layout, index, type and filter.
+//! Round trips of every layout, index, type and filter.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -12,7 +12,7 @@ use hyperslab_core::{
 use hyperslab_hdf5::{Hdf5Options, Hdf5Sink};
 
 #[test]
-fn everything_written_reads_the_same() {
+fn everything_round_trips() {
     let folder = tempfile::tempdir().unwrap();
     for (name, compatibility) in written::COMPATIBILITIES {
         let path = folder.path().join(format!("{name}.h5"));
@@ -37,9 +37,9 @@ fn everything_written_reads_the_same() {
     }
 }
 
-/// What the format cannot hold is refused when it is asked for, and nothing appears.
+/// Content that the format cannot hold is refused at once, and no file appears.
 #[test]
-fn what_hdf5_cannot_hold_is_refused() {
+fn unsupported_content_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.h5");
     let mut sink = Hdf5Sink::create(&path, Hdf5Options::default()).unwrap();
@@ -94,7 +94,7 @@ fn what_hdf5_cannot_hold_is_refused() {
 }
 
 #[test]
-fn a_chunk_is_written_once_and_must_fit() {
+fn chunks_are_written_once_and_must_fit() {
     let folder = tempfile::tempdir().unwrap();
     let mut sink = Box::new(Hdf5Sink::create(&folder.path().join("x.h5"), Hdf5Options::default()).unwrap());
     for (name, chunk) in [("/chunked", [2]), ("/whole", [4])] {
@@ -112,7 +112,7 @@ fn a_chunk_is_written_once_and_must_fit() {
     assert!(text.encode(&[0].as_slice().into(), &Elements::variable(["a\0b"])).is_err(), "it would be cut");
 }
 
-/// References lead to objects whatever is written first; one that leads nowhere leaves no file.
+/// References lead to their objects in any order of writing. A dangling one fails the commit, which leaves no file.
 #[test]
 fn references_lead_to_their_objects() {
     let folder = tempfile::tempdir().unwrap();

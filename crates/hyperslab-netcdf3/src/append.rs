@@ -1,7 +1,7 @@
-//! More records for a file that exists.
+//! Adds records to an existing file.
 //!
-//! Records are written after the last one, where no reader looks. The number of records in the header comes last, when
-//! everything else is on the disk: killed at any instant, the file has its old records or all of the new ones.
+//! New records are written after the last one, where no reader looks. The number of records in the header is updated last,
+//! once everything else is durable. If the process is killed at any instant, the file has its old records or all new ones.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -33,25 +33,25 @@ pub(crate) struct Netcdf3Append {
 #[derive(Debug)]
 struct Shared {
     file: LocalFile,
-    /// The variables that become longer, by number.
+    /// The variables being enlarged, by number.
     grown: Mutex<BTreeMap<usize, GrownVariable>>,
 }
 
 #[derive(Debug)]
 struct GrownVariable {
     records: u64,
-    /// The chunks that were written.
+    /// The chunks written so far.
     chunks: HashSet<u64>,
     grid: Grid,
 }
 
 impl Netcdf3Append {
-    /// Opens a file to add to it.
+    /// Opens a file to add records.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) if the file does not hold what its header says, [`Invalid`](Error::Invalid) when
-    /// another writer has it.
+    /// [`Corrupt`](Error::Corrupt) if the contents do not match the header, [`Invalid`](Error::Invalid) if
+    /// another writer has locked the file.
     pub(crate) fn open(target: &Path) -> Result<Self> {
         let name = target.display().to_string();
         let file = LocalFile::open_locked(target)?;
@@ -125,7 +125,7 @@ impl Sink for Netcdf3Append {
         let grid = grid(shape, item, is_record);
         let grown = GrownVariable { records, chunks: HashSet::new(), grid: grid.clone() };
         if lock(&self.shared).insert(number, grown).is_some() {
-            return Err(Error::invalid(format!("{path} was made longer before")));
+            return Err(Error::invalid(format!("{path} was already enlarged")));
         }
         Ok(Arc::new(GrownSink {
             shared: Arc::clone(&self.shared),
@@ -182,7 +182,7 @@ impl Sink for Netcdf3Append {
 }
 
 impl Netcdf3Append {
-    /// Makes the file as long as its last record with its padding, as the library does.
+    /// Extends the file to the end of its last record, including padding, as the NetCDF library does.
     fn pad(&self, records: u64) -> Result<()> {
         let recorded = || self.layout.variables.iter().filter_map(|own| Some((own.begin, own.stride?)));
         let Some((start, stride)) = recorded().min() else { return Ok(()) };
@@ -194,7 +194,7 @@ impl Netcdf3Append {
     }
 }
 
-/// A variable that is becoming longer.
+/// A variable being enlarged.
 #[derive(Debug)]
 struct GrownSink {
     shared: Arc<Shared>,
@@ -202,9 +202,9 @@ struct GrownSink {
     spec: ArraySpec,
     place: RowPlace,
     unit: usize,
-    /// Rows that are there and stay.
+    /// The number of existing rows, which stay as they are.
     kept: u64,
-    /// The shape before.
+    /// The shape before it was enlarged.
     old: Vec<u64>,
 }
 
@@ -232,11 +232,11 @@ impl ArraySink for GrownSink {
         let is_new = lock(&self.shared).get_mut(&self.number).map(|grown| grown.chunks.insert(number));
         match is_new {
             Some(true) => {}
-            Some(false) => return Err(Error::invalid(format!("chunk {chunk:?} was written before"))),
+            Some(false) => return Err(Error::invalid(format!("chunk {chunk:?} was already written"))),
             None => return Err(Error::invalid("the file is finished")),
         }
         let part = ChunkRows::of(&self.spec.grid, chunk, self.unit as u64);
-        // What readers see is not touched.
+        // Do not touch the rows that readers can see.
         part.write(&encoded, self.kept, &self.place, &self.shared.file)
     }
 }

@@ -1,4 +1,4 @@
-//! Variables as arrays: where their chunks are, and how big-endian bytes become elements.
+//! Variables as arrays: locates their chunks, and converts big-endian bytes to elements.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::attributes;
 use crate::header::{Header, Variable};
 use crate::layout::{VariableLayout, grid};
 
-/// Records that are at most this far apart are fetched in one piece, with what lies between them.
+/// Records at most this many bytes apart are fetched in one request, together with the bytes between them.
 const NEAR: u64 = 4096;
 
 /// A variable.
@@ -74,7 +74,7 @@ impl VariableArray {
         Ok(Self { name, blob: Arc::clone(blob), schema, layout: layout.clone(), unit })
     }
 
-    /// Bytes from one record to the next in a chunk that holds several of them apart.
+    /// The stride between records in a chunk that holds several non-contiguous records.
     fn stride(&self, chunk: &[u64]) -> Option<u64> {
         let records = self.schema.grid.region(chunk).shape.first().copied().unwrap_or(1);
         self.layout.stride.filter(|stride| records > 1 && *stride != self.layout.own)
@@ -84,7 +84,7 @@ impl VariableArray {
         self.schema.dtype.size().unwrap_or(1) as u64
     }
 
-    /// Where a chunk is. It is inside the grid, and the whole variable is inside the file: nothing overflows.
+    /// The location of a chunk. It lies in the grid, and the whole variable lies in the file, so nothing overflows.
     fn reference(&self, chunk: &[u64]) -> ChunkRef {
         let region = self.schema.grid.region(chunk);
         let shape = self.schema.shape();
@@ -170,7 +170,7 @@ impl Array for VariableArray {
         Ok(())
     }
 
-    /// The wanted cells are swapped while they are copied from the stored bytes to the result.
+    /// Swaps the wanted cells while copying them from the stored bytes to the result.
     fn decode_partial(
         &self,
         wanted: &PlannedChunk,
@@ -199,7 +199,7 @@ impl Array for VariableArray {
         &self,
         visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        // The chunks are ours, and their bytes are all in the file: there are no more of them than bytes.
+        // The grid is ours and its data is completely in the file, so there are at most as many chunks as bytes.
         for number in 0..self.schema.grid.chunks().unwrap_or(0) {
             let coord = self.schema.grid.coord(number);
             let reference = self.reference(&coord);
@@ -215,7 +215,7 @@ impl Array for VariableArray {
         Ok(Usage { chunks, bytes: self.schema.bytes().unwrap_or(0) })
     }
 
-    /// A variable whose records lie apart, as chunks of one record.
+    /// A variable with non-contiguous records, as chunks of one record.
     fn stored_pieces(&self) -> Option<Box<dyn Array>> {
         self.layout.stride.filter(|stride| *stride != self.layout.own)?;
         let shape = self.schema.shape();
@@ -231,7 +231,7 @@ impl Array for VariableArray {
     }
 }
 
-/// A dimension that no variable has: a name and a length, and no values.
+/// A dimension without a variable: it has a name and a length, but no values.
 #[derive(Debug)]
 pub(crate) struct BareDimension {
     name: String,

@@ -1,31 +1,31 @@
-//! Where the data of variables are: each fixed variable in one piece, then the records, in which every record variable has
-//! its part.
+//! The location of variables: each fixed variable is contiguous; then come the records, each of which contains a part of every
+//! record variable.
 
 use hyperslab_core::{Grid, Place, Result, product};
 
 use crate::header::{Header, Variable};
 
-/// A piece of a variable that is read at once is about as large.
+/// The approximate size of a chunk of a contiguous variable.
 const SLAB_BYTES: u64 = 4 << 20;
-/// Records are read in blocks of about this many bytes of a variable.
+/// The approximate size of a chunk of a record variable.
 const BLOCK_BYTES: u64 = 256 << 10;
-/// Records in a block, at most: each may be a request of its own.
+/// The maximum number of records in a chunk, each of which may need a request.
 const BLOCK_RECORDS: u64 = 512;
 
-/// Where one variable's data are.
+/// The location of one variable's data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VariableLayout {
     /// Elements per dimension; the first is the number of records of a record variable.
     pub(crate) shape: Vec<u64>,
     pub(crate) begin: u64,
-    /// Bytes of a fixed variable, or of one record of it.
+    /// The size of a fixed variable, or of one record of a record variable.
     pub(crate) own: u64,
-    /// Bytes from one record to the next; `None` for a fixed variable.
+    /// The distance from one record to the next; `None` for a fixed variable.
     pub(crate) stride: Option<u64>,
 }
 
 impl VariableLayout {
-    /// Where the data end; zero when there are none.
+    /// The end of the data; zero if there is none.
     pub(crate) fn end(&self) -> u64 {
         match self.stride {
             None => self.begin.saturating_add(self.own),
@@ -43,12 +43,12 @@ impl VariableLayout {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) records: u64,
-    /// One per variable, in their order.
+    /// One per variable, in the file's order.
     pub(crate) variables: Vec<VariableLayout>,
 }
 
-/// The bytes of each record from its start to the start of the next: the variables' own bytes, each padded to four. A single
-/// record variable is not padded.
+/// The distance between records: the sizes of the record variables, each padded to four bytes. If there is only one record
+/// variable, it is not padded.
 pub(crate) fn record_stride(own: &[u64]) -> Option<u64> {
     match own {
         [single] => Some(*single),
@@ -61,7 +61,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](hyperslab_core::Error::Corrupt) if sizes pass 2^63 or variables overlap.
+    /// [`Corrupt`](hyperslab_core::Error::Corrupt) if sizes exceed 2^63 or variables overlap.
     pub(crate) fn new(header: &Header, file_length: u64, store: &str) -> Result<Self> {
         let record_dimension = header.record_dimension();
         let is_record = |variable: &Variable| {
@@ -108,9 +108,9 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Refuses variables that share bytes with each other or with the header.
+    /// Refuses variables that overlap each other or the header.
     fn check_overlaps(&self, header: &Header, store: &str) -> Result<()> {
-        // Each range of bytes, and the variable that it belongs to.
+        // Byte ranges, each with the variable that it belongs to.
         let mut ranges: Vec<(u64, u64, usize)> = Vec::new();
         let mut recorded: Vec<usize> = Vec::new();
         for (number, own) in self.variables.iter().enumerate() {
@@ -124,7 +124,7 @@ impl Layout {
         if let (Some(first), Some(last)) = (recorded.first(), recorded.last()) {
             let (start, last) = (self.variables[*first].begin, &self.variables[*last]);
             let stride = last.stride.unwrap_or(0);
-            // The parts of the first record; those of the others are the same, further on.
+            // Check the first record only; the others have the same layout.
             ranges.extend(recorded.iter().map(|number| {
                 let own = &self.variables[*number];
                 (own.begin, own.begin.saturating_add(own.own), *number)
@@ -165,7 +165,7 @@ impl Layout {
     }
 }
 
-/// How many whole records of a variable the file holds.
+/// The number of complete records of a variable in the file.
 fn whole_records(own: &VariableLayout, file_length: u64, stride: u64) -> u64 {
     match file_length.checked_sub(own.begin).and_then(|left| left.checked_sub(own.own)) {
         Some(left) if stride > 0 => left / stride + 1,
@@ -177,7 +177,7 @@ fn place<'a>(store: &'a str, variable: &Variable) -> Place<'a> {
     Place::new(store, "NetCDF variable", variable.at)
 }
 
-/// How a variable is cut into chunks, each of which is one run of bytes, or one run per record.
+/// Divides a variable into chunks, each of which is one run of bytes, or one run per record.
 pub(crate) fn grid(shape: &[u64], item: u64, is_record: bool) -> Grid {
     let (true, Some((records, inner))) = (is_record, shape.split_first()) else {
         return Grid::slabs(shape, item, SLAB_BYTES);
@@ -191,6 +191,6 @@ pub(crate) fn grid(shape: &[u64], item: u64, is_record: bool) -> Grid {
         chunk.push((BLOCK_BYTES / own).clamp(1, BLOCK_RECORDS).min((*records).max(1)));
         chunk.extend(inner.iter().map(|extent| (*extent).max(1)));
     }
-    // Extents are above zero and as many as the shape's, so that this cannot fail.
+    // Extents are positive and match the rank, so this cannot fail.
     Grid::new(shape, &chunk).unwrap_or_else(|_| Grid::single(shape))
 }

@@ -237,7 +237,7 @@ impl Definitions {
         Ok(number)
     }
 
-    /// The value stored where nothing is written: the missing-value marker, the array's fill value, or the default.
+    /// The value of unwritten cells: the missing-value marker, the array's fill value, or the default.
     fn fill_of(&self, kind: NcType, spec: &ArraySpec) -> Vec<u8> {
         let marker = spec.attributes.get(FILL_VALUE).and_then(|marker| element_of(marker, kind));
         let of_fill = |fill: &Fill| match fill {

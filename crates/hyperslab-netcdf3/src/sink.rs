@@ -372,7 +372,7 @@ impl ArraySink for VariableSink {
             let mut state = lock(&self.shared);
             let place = state.place(self.number)?;
             if !state.data[self.number].mark(number) {
-                return Err(Error::invalid(format!("chunk {chunk:?} was written before")));
+                return Err(Error::invalid(format!("chunk {chunk:?} was already written")));
             }
             place
         };

@@ -15,37 +15,37 @@ use crate::attributes;
 use crate::header::Header;
 use crate::layout::Layout;
 
-/// An open NetCDF classic file: a group of variables, and dimensions that no variable has.
+/// An open NetCDF classic file: a group of variables, and of dimensions without a variable.
 #[derive(Debug)]
 pub struct Netcdf3Store {
     blob: Arc<dyn Blob>,
     length: u64,
     header: Header,
     layout: Layout,
-    /// The number of each variable.
+    /// Variable numbers by name.
     names: HashMap<String, usize>,
-    /// Numbers of dimensions that no variable uses and whose name no variable has.
+    /// The numbers of dimensions that no variable uses or is named like.
     bare: Vec<usize>,
-    /// The same, by name.
+    /// The same dimensions by name.
     bare_names: HashMap<String, usize>,
 }
 
-/// Variables by their paths, and the records that each lacks.
+/// Paths of variables, and the records that each lacks.
 pub type MissingRecords = Vec<(String, Range<u64>)>;
 
 impl Netcdf3Store {
-    /// Opens the file in `blob`: reads its header, and nothing else.
+    /// Opens the file in `blob`. Reads only the header.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) when the header is cut short, contradicts itself or places variables over each other.
+    /// [`Corrupt`](Error::Corrupt) if the header is truncated or inconsistent, or variables overlap.
     pub fn open(blob: Arc<dyn Blob>) -> Result<Self> {
         let header = Header::read(&*blob)?;
         Self::with_header(blob, header)
     }
 
-    /// Opens a truncated file with the records that are whole. Also returns the variables that have fewer records then, and the
-    /// records that are missing; `None` if all are there.
+    /// Opens a truncated file with its complete records. Also returns the variables that lack records, and the missing records;
+    /// `None` if all are there.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl Netcdf3Store {
         Ok(Self { blob, length, header, layout, names, bare, bare_names })
     }
 
-    /// The variable of this number.
+    /// The variable with this number.
     fn variable(&self, number: usize) -> Result<VariableArray> {
         let is_coordinate = |dimension: usize| {
             let variable = self.names.get(&self.header.dimensions[dimension].name);
@@ -192,7 +192,7 @@ impl Store for Netcdf3Store {
             report.passed(
                 "variables",
                 format!(
-                    "{} variables and {} records are whole",
+                    "{} variables and {} records are complete",
                     self.header.variables.len(),
                     self.layout.records
                 ),

@@ -1,4 +1,4 @@
-//! Files that get more records.
+//! Tests adding records to files.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -41,14 +41,14 @@ fn copied(name: &str, folder: &Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn records_are_seen_when_they_are_committed_and_not_before() {
+fn records_are_visible_only_after_the_commit() {
     for name in ["classic", "offset64", "data64"] {
         let folder = tempfile::tempdir().unwrap();
         let path = copied(name, folder.path());
         let (before, others) = (read(&path, "record_i2"), read(&path, "record_f8"));
         let mut sink = append(&path);
         grow(&mut *sink, "/record_i2", &[9, 3]);
-        // As when the process is killed here.
+        // The state if the process is killed here.
         assert_eq!(read(&path, "record_i2"), before);
         drop(sink);
         assert_eq!((read(&path, "record_i2"), read(&path, "record_f8")), (before.clone(), others.clone()));
@@ -62,7 +62,7 @@ fn records_are_seen_when_they_are_committed_and_not_before() {
         sink.commit().unwrap();
         let rows = |document: serde_json::Value| document.as_array().unwrap().clone();
         let grown = rows(read(&path, "record_i2"));
-        // Old records stay as they were, whatever the writer said of them.
+        // Old records stay as they were, even if chunks of them were written.
         assert_eq!(grown[..7], rows(before)[..]);
         assert_eq!(grown[7..], [json!([1, 1, 1]), json!([1, 1, 1])]);
         // All other record variables have fill values in the new records.
@@ -85,7 +85,7 @@ fn a_single_record_variable_is_not_padded() {
 }
 
 #[test]
-fn what_cannot_grow_is_refused() {
+fn invalid_growth_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = copied("classic", folder.path());
     let mut sink = append(&path);
@@ -94,7 +94,7 @@ fn what_cannot_grow_is_refused() {
     assert!(sink.grow("/record_i2", &[6, 3]).unwrap_err().to_string().contains("cannot become"));
     assert!(sink.grow("/none", &[6]).unwrap_err().is_not_found());
     assert!(sink.grow("/record_i2", &[1 << 31, 3]).unwrap_err().is_unsupported());
-    // One writer at a time.
+    // Only one writer is allowed at a time.
     assert!(Netcdf3Driver.append(&path, &CreateOptions::default()).is_err());
     drop(sink);
     let stream = copied("stream", folder.path());

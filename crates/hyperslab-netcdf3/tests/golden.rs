@@ -1,4 +1,4 @@
-//! Files that the NetCDF library and scipy wrote, compared with what they read from them.
+//! Files written by the NetCDF library and scipy, compared with the values that these read.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ fn golden_files_read_as_their_writers_read_them() {
 }
 
 #[test]
-fn golden_files_are_whole() {
+fn golden_files_pass_the_check() {
     for name in ["classic", "offset64", "data64", "single_short", "scipy_2_2", "nothing"] {
         let store = common::open(&common::golden().join(format!("{name}.nc")), true);
         let mut report = Report::default();
@@ -22,7 +22,7 @@ fn golden_files_are_whole() {
 }
 
 #[test]
-fn strided_and_backward_selections_are_those_of_the_whole() {
+fn strided_and_backward_selections_match_whole_reads() {
     for (name, mapped) in [("classic", true), ("classic", false), ("single_short", true), ("data64", true)] {
         let store = common::open(&common::golden().join(format!("{name}.nc")), mapped);
         for child in store.children("/").unwrap() {

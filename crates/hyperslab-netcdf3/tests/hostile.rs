@@ -1,4 +1,4 @@
-//! Damaged files: every change is an answer or an error, never a panic, a hang or much memory.
+//! Damaged files: any damage leads to a result or an error, never to a panic, a hang or excessive memory use.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -19,7 +19,7 @@ fn opened(bytes: Vec<u8>) -> Result<Netcdf3Store> {
     Netcdf3Store::open(Arc::new(MemoryBlob::new("x.nc", bytes)))
 }
 
-/// Lists, reads and checks whatever opens.
+/// Lists, reads and checks everything that can be opened.
 fn drive(bytes: Vec<u8>) {
     let length = bytes.len();
     let Ok(store) = opened(bytes) else { return };
@@ -43,7 +43,7 @@ fn drive(bytes: Vec<u8>) {
     store.verify(Depth::Deep, &mut Report::default()).unwrap();
 }
 
-/// The error of a file in which these bytes were put at an offset.
+/// The error for a file with these bytes at an offset.
 fn refused(name: &str, at: usize, new: &[u8]) -> String {
     let mut bytes = golden(name);
     bytes[at..at + new.len()].copy_from_slice(new);
@@ -52,13 +52,13 @@ fn refused(name: &str, at: usize, new: &[u8]) -> String {
     error.to_string()
 }
 
-/// Where a name is in a file.
+/// The offset of a name in a file.
 fn find(name: &str, what: &[u8]) -> usize {
     golden(name).windows(what.len()).position(|window| window == what).unwrap()
 }
 
 #[test]
-fn every_truncated_header_is_refused_and_truncated_data_named() {
+fn truncated_headers_are_refused_and_truncated_data_is_reported() {
     for name in ["classic", "data64", "single_short", "scipy_1_2"] {
         let whole = golden(name);
         let header = opened(whole.clone()).unwrap().details().unwrap()["header_bytes"].as_u64().unwrap();
@@ -69,7 +69,7 @@ fn every_truncated_header_is_refused_and_truncated_data_named() {
         for length in header as usize..whole.len() {
             drive(whole[..length].to_vec());
         }
-        // Where data are missing, the variables that lack them say so, and the others are read.
+        // Variables whose data is missing report that, and the others can be read.
         let store = opened(whole[..header as usize].to_vec()).unwrap();
         let child = &store.children("/").unwrap()[0];
         let error = store.node(&format!("/{child}")).unwrap_err();
@@ -81,24 +81,24 @@ fn every_truncated_header_is_refused_and_truncated_data_named() {
 }
 
 #[test]
-fn false_claims_are_named() {
+fn false_claims_are_reported() {
     // Negative numbers: records, then the number of dimensions.
     assert!(refused("classic", 4, &[0x80, 0, 0, 1]).contains("negative"));
     assert!(refused("classic", 12, &[0xff, 0xff, 0xff, 0xff]).contains("negative"));
-    // Counts that have no room.
+    // Counts that exceed the remaining bytes.
     assert!(refused("classic", 12, &[0x7f, 0xff, 0xff, 0xff]).contains("with room for"));
     assert!(refused("data64", 16, &[0x7f; 8]).contains("with room for"));
     assert!(refused("classic", 8, &[0, 0, 0, 11]).contains("tag 11"));
     assert!(refused("classic", 3, &[3]).contains("expected CDF and 1, 2 or 5"));
     // A second record dimension: the length of `x` follows its padded name.
     assert!(refused("classic", find("classic", b"x\0\0\0") + 4, &[0; 4]).contains("two record dimensions"));
-    // A name without letters.
+    // A name of length zero.
     assert!(refused("classic", find("classic", b"time") - 4, &[0; 4]).contains("a name of 0 bytes"));
-    // A dimension that does not exist, and the record dimension behind another: the axes of `fixed_i1` are 2 and 1.
+    // A dimension that does not exist, and the record dimension after another: the axes of `fixed_i1` are 2 and 1.
     let axes = find("classic", b"fixed_i1") + 8 + 4;
     assert!(refused("classic", axes, &[0, 0, 0, 99]).contains("has dimension 99 of 5"));
     assert!(refused("classic", axes + 4, &[0; 4]).contains("not first"));
-    // A dimension of 2^31 - 1 is a claim that costs nothing until data are asked for.
+    // A dimension of 2^31 - 1 costs nothing until its data is read.
     let mut bytes = golden("classic");
     let length = find("classic", b"unused\0\0") + 8;
     bytes[length..length + 4].copy_from_slice(&[0x7f, 0xff, 0xff, 0xff]);
@@ -107,7 +107,7 @@ fn false_claims_are_named() {
     assert_eq!(array.schema().shape(), [(1 << 31) - 1]);
 }
 
-/// Where the offset of the variable is: behind its name, axes, (empty) attributes, type and size.
+/// The location of the variable's offset: after its name, axes, (empty) attributes, type and size.
 fn begin_of(name: &str, variable: &[u8], rank: usize) -> usize {
     let padded = variable.len().next_multiple_of(4);
     find(name, variable) + padded + 4 + 4 * rank + 8 + 4 + 4
@@ -123,7 +123,7 @@ fn variables_that_overlap_are_refused() {
     let error = refused("single_short", record, &begin(fixed).to_be_bytes());
     assert!(error.contains("inside \"fixed\"") || error.contains("inside \"record\""), "{error}");
     assert!(refused("single_short", fixed, &[0, 0, 0, 4]).contains("inside the header"));
-    // Past the end: the file opens, the variable does not.
+    // Past the end: the file can be opened, but not the variable.
     let mut bytes = bytes.clone();
     bytes[record..record + 4].copy_from_slice(&[0x7f, 0, 0, 0]);
     let store = opened(bytes).unwrap();
@@ -143,7 +143,7 @@ fn a_claim_of_many_records_costs_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Any bytes of any golden file changed, removed or repeated.
+    /// Change, remove or repeat any bytes of any golden file.
     #[test]
     fn mutations_never_panic(
         name in prop::sample::select(vec!["classic", "data64", "single_short", "scipy_2_2", "stream", "no_records"]),
@@ -163,7 +163,7 @@ proptest! {
         drive(bytes);
     }
 
-    /// Any bytes behind the magic.
+    /// Arbitrary bytes after the magic.
     #[test]
     fn noise_never_panics(version in prop::sample::select(vec![1_u8, 2, 5]), noise in prop::collection::vec(0_u8..14, 0..200)) {
         let mut bytes = b"CDF".to_vec();

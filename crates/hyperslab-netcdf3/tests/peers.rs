@@ -1,4 +1,4 @@
-//! Both directions with the NetCDF library and scipy.
+//! Tests in both directions against the NetCDF library and scipy.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -13,7 +13,7 @@ use hyperslab_core::{
 use hyperslab_netcdf3::Netcdf3Driver;
 use serde_json::{Value, json};
 
-/// Runs a script of this crate's tests with the interpreter that has the peers; what it prints.
+/// Runs a script of this crate's tests with the interpreter that has the peers. Returns its output.
 fn python(script: &str, arguments: &[&Path]) -> String {
     let interpreter = std::env::var_os("HYPERSLAB_PEERS")
         .expect("HYPERSLAB_PEERS names the Python interpreter that has netCDF4 and scipy");
@@ -30,7 +30,7 @@ fn everything_the_libraries_write_reads_the_same() {
     assert!(common::compare_all(folder.path()) >= 15);
 }
 
-/// Elements that count up, of a numeric type.
+/// Consecutive numbers of this type.
 fn counted(dtype: &DType, count: u64) -> Elements {
     let number = |i: u64| match dtype {
         DType::Int8 | DType::UInt8 => vec![i as u8],
@@ -45,7 +45,7 @@ fn counted(dtype: &DType, count: u64) -> Elements {
     Elements::fixed((0..count).flat_map(number).collect::<Vec<u8>>())
 }
 
-/// A variable to write: name, type, dimensions with lengths, whether the first grows.
+/// A variable to write: name, type, dimensions with lengths, and whether the first may grow.
 type Declared<'a> = (&'a str, DType, &'a [(&'a str, u64)], bool);
 
 fn declared((name, dtype, axes, grows): &Declared<'_>) -> ArraySpec {
@@ -59,7 +59,7 @@ fn declared((name, dtype, axes, grows): &Declared<'_>) -> ArraySpec {
     spec
 }
 
-/// Writes all chunks of an array but those that `skip` names.
+/// Writes all chunks of an array except those in `skip`.
 fn fill(array: &dyn hyperslab_core::ArraySink, dtype: &DType, skip: &[u64]) {
     let grid = array.grid();
     for number in (0..grid.chunks().unwrap()).rev().filter(|number| !skip.contains(number)) {
@@ -83,7 +83,7 @@ fn write(path: &Path, variant: Option<&str>, variables: &[Declared<'_>], late: b
     sink.group("/", &attributes).unwrap();
     sink.dimension("/spare", 9, Some(9)).unwrap();
     if late {
-        // Each is filled before the next is declared.
+        // Fill each variable before the next is declared.
         for own in variables {
             let spec = declared(own);
             let array = sink.array(&format!("/{}", own.0), &spec).unwrap();
@@ -101,7 +101,7 @@ fn write(path: &Path, variant: Option<&str>, variables: &[Declared<'_>], late: b
 }
 
 #[test]
-fn the_libraries_read_what_we_write() {
+fn the_libraries_read_our_files() {
     let folder = tempfile::tempdir().unwrap();
     let time: (&str, u64) = ("time", 1100);
     let (x, y) = (("x", 3), ("y", 2));
@@ -154,7 +154,7 @@ fn the_libraries_read_what_we_write() {
         assert_eq!(found["dimensions"]["spare"], 9);
         let names: Vec<&String> = found["variables"].as_object().unwrap().keys().collect();
         assert_eq!(names, variables.iter().map(|own| own.0).collect::<Vec<_>>(), "{name}");
-        // What we read is what they read, values and all.
+        // We read the same values as the peers.
         assert_eq!(common::compare(path, found, true), Vec::<String>::new(), "{name}");
         for (variable, dtype, axes, grows) in *variables {
             let own = &found["variables"][variable];
@@ -164,7 +164,7 @@ fn the_libraries_read_what_we_write() {
                 unlimited.first().is_some_and(|first| *first == true),
                 *grows || axes.first() == Some(&("time", 0))
             );
-            // Small variables are one chunk, so they count up through the whole.
+            // Small variables have one chunk, so their elements are consecutive throughout.
             let count: u64 = axes.iter().map(|(_, length)| length).product();
             if !*grows && *dtype != DType::FixedBytes(1) {
                 let expected: Vec<f64> = (0..count).map(|i| i as f64).collect();
@@ -210,7 +210,7 @@ fn cells_that_are_never_written_hold_the_fill_value() {
 }
 
 #[test]
-fn what_the_format_lacks_is_refused_by_name() {
+fn unsupported_content_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let variant = Netcdf3Driver.info().variant("classic");
     let options = CreateOptions::default().with_variant(variant);
@@ -228,7 +228,7 @@ fn what_the_format_lacks_is_refused_by_name() {
     assert!(refused("/z", &zstd).contains("filter zstd"));
     let error = sink.group("/g", &Attributes::new()).unwrap_err();
     assert!(error.is_unsupported() && error.to_string().contains("group /g"), "{error}");
-    // A dimension has one length.
+    // A dimension has only one length.
     let mut named = spec(DType::Int8);
     named.dimensions = vec![Some("x".to_owned())];
     sink.array("/a", &named).unwrap();
@@ -236,7 +236,7 @@ fn what_the_format_lacks_is_refused_by_name() {
     other.dimensions = vec![Some("x".to_owned())];
     let error = sink.array("/b", &other).unwrap_err();
     assert!(error.to_string().contains("a dimension x of lengths 3 and 4"), "{error}");
-    // One dimension grows; the others are told.
+    // Only one dimension can grow; the others are reported.
     let mut growing = ArraySpec::new(DType::Int8, Grid::single(&[4, 5]));
     growing.dimensions = vec![Some("t".to_owned()), Some("u".to_owned())];
     growing.max_shape = vec![None, None];

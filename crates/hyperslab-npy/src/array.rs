@@ -1,4 +1,4 @@
-//! `.npy`: one array, its elements one after the other.
+//! `.npy`: one array with contiguous elements.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, OnceLock};
@@ -26,7 +26,7 @@ impl NpyStore {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) if the header is wrong or the data are cut short.
+    /// [`Corrupt`](Error::Corrupt) if the header is invalid or the data is truncated.
     pub fn open(blob: Arc<dyn Blob>) -> Result<Self> {
         let name = Arc::clone(blob.name());
         Ok(Self { array: Arc::new(NpyArray::open(blob, 0, None, name)?) })
@@ -65,9 +65,9 @@ pub(crate) struct NpyArray {
     name: Arc<str>,
     blob: Arc<dyn Blob>,
     schema: ArraySchema,
-    /// Where the elements start.
+    /// The offset of the first element.
     offset: u64,
-    /// Must bytes be swapped to the machine's order?
+    /// Whether the byte order differs from the machine's.
     swapped: bool,
     checksum: Option<MemberChecksum>,
 }
@@ -82,7 +82,7 @@ struct MemberChecksum {
 }
 
 impl NpyArray {
-    /// The array whose header starts at `offset`; its bytes end at `end`, or with the blob.
+    /// Opens the array whose header starts at `offset`. Its bytes end at `end`, or at the end of the blob.
     pub(crate) fn open(blob: Arc<dyn Blob>, offset: u64, end: Option<u64>, name: Arc<str>) -> Result<Self> {
         let place = Place::new(&name, "npy header", offset);
         let end = end.map_or_else(|| blob.len(), Ok)?;
@@ -103,13 +103,13 @@ impl NpyArray {
         Ok(Self { name, blob, schema, offset: offset + length, swapped: header.swapped, checksum: None })
     }
 
-    /// Adds the checksum of the bytes that hold the array.
+    /// Sets the checksum of the bytes that hold the array.
     pub(crate) fn with_checksum(mut self, bytes: Range<u64>, expected: u32) -> Self {
         self.checksum = Some(MemberChecksum { bytes, expected, found: OnceLock::new() });
         self
     }
 
-    /// The CRC-32 of these bytes, read piece by piece.
+    /// The CRC-32 of these bytes, read in pieces.
     fn crc32(&self, bytes: &Range<u64>) -> Result<u32> {
         let mut sum = flate2::Crc::new();
         let mut start = bytes.start;
@@ -137,7 +137,7 @@ impl NpyArray {
 }
 
 impl Header {
-    /// The array that it describes. C order is cut into slabs, Fortran order is one chunk.
+    /// The array described by this header. In C order it is divided into slabs; in Fortran order it is one chunk.
     pub(crate) fn schema(&self) -> ArraySchema {
         let item = self.dtype.size().unwrap_or(1) as u64;
         let grid =
@@ -199,7 +199,7 @@ impl Array for NpyArray {
         &self,
         visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        // The slabs are ours: as many as the data need, which are all there.
+        // The grid is ours and all of the data exists, so the number of slabs is bounded.
         for number in 0..self.schema.grid.chunks().unwrap_or(0) {
             let coord = self.schema.grid.coord(number);
             if let Some(reference) = self.reference(&coord)
@@ -212,7 +212,7 @@ impl Array for NpyArray {
     }
 }
 
-/// Turns the bytes of every number round.
+/// Reverses the bytes of every number.
 pub(crate) fn swap_elements(dtype: &DType, bytes: &mut [u8]) {
     match dtype {
         DType::Struct(fields) if fields.size > 0 => {
@@ -239,7 +239,7 @@ pub(crate) const fn no_attributes() -> Attributes {
     Attributes::new()
 }
 
-/// How many bytes an array of this shape and type has, as the format's writers need it.
+/// The size of an array with this shape and type, as the sinks need it.
 pub(crate) fn data_bytes(dtype: &DType, shape: &[u64]) -> Option<u64> {
     product(shape)?.checked_mul(dtype.size()? as u64)
 }

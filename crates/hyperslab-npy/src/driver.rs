@@ -85,7 +85,7 @@ impl FormatDriver for NpzDriver {
         Ok(Arc::new(NpzStore::open(content.into_file(&NPZ)?)?))
     }
 
-    /// Other programs' documents are zip archives too: only one that holds arrays is a store.
+    /// Documents of other programs are zip archives too, so only an archive that contains arrays is a store.
     fn is_store(&self, content: &Content) -> Result<bool> {
         let Content::File(blob) = content else { return Ok(false) };
         if self.recognise(&Glimpse::new(content)?)? == Recognition::No {

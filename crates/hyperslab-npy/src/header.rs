@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn header_is_numpys_own() {
+    fn header_matches_numpy() {
         let header = Header { dtype: DType::Int64, swapped: false, fortran: false, shape: vec![3] };
         let text = String::from_utf8_lossy(&header.encode().unwrap()[10..]).into_owned();
         assert_eq!(text.trim_end(), "{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }");

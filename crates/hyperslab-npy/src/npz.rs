@@ -15,16 +15,16 @@ use zip::{CompressionMethod, ZipArchive};
 use crate::array::{NpyArray, no_attributes, swap_elements};
 use crate::header::Header;
 
-/// The header of a compressed member is looked for in this many of its first bytes: first in a few, then in more.
+/// How much of a compressed member is decoded to parse its header: first a little, then more.
 const HEADER_ROOM: [u64; 2] = [1 << 12, 1 << 20];
 
-/// An open `.npz` archive: one array a member, named without its `.npy`.
+/// An open `.npz` archive: one array per member, named without the `.npy`.
 #[derive(Debug)]
 pub struct NpzStore {
     name: Arc<str>,
     blob: Arc<dyn Blob>,
     members: Vec<Member>,
-    /// The places of the members, by their names.
+    /// The positions of the members, by name.
     by_name: HashMap<String, usize>,
 }
 
@@ -43,7 +43,7 @@ impl NpzStore {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) when its directory cannot be read.
+    /// [`Corrupt`](Error::Corrupt) if the directory cannot be read.
     pub fn open(blob: Arc<dyn Blob>) -> Result<Self> {
         let name = Arc::clone(blob.name());
         let place = Place::new(&name, "zip directory", 0);
@@ -60,7 +60,7 @@ impl NpzStore {
             if offset.checked_add(stored).is_none_or(|end| end > length) {
                 return Err(place.corrupt(format!("member {name} reaches past the end")));
             }
-            // Members that share their bytes would make a small archive as large as it likes.
+            // If members could share bytes, a small archive could claim arrays of any total size.
             stored_in_all = stored_in_all.saturating_add(stored);
             if stored_in_all > length {
                 return Err(place.corrupt(format!("member {name} overlaps another")));
@@ -143,7 +143,7 @@ impl Store for NpzStore {
 }
 
 impl NpzStore {
-    /// Zip keeps a CRC-32 of every member: reading to the end compares it.
+    /// Zip stores a CRC-32 of every member. Reading to the end verifies it.
     fn verify_checksums(&self, report: &mut Report) -> Result<()> {
         let place = Place::new(&self.name, "zip directory", 0);
         let mut archive = ZipArchive::new(BlobReader::new(Arc::clone(&self.blob))?)
@@ -162,7 +162,7 @@ impl NpzStore {
     }
 }
 
-/// Refuses a member whose checksum is not the one in the directory.
+/// Refuses a member whose checksum differs from the one in the directory.
 pub(crate) fn compare_checksums(place: Place<'_>, found: u32, expected: u32) -> Result<()> {
     if found == expected {
         return Ok(());
@@ -170,7 +170,7 @@ pub(crate) fn compare_checksums(place: Place<'_>, found: u32, expected: u32) -> 
     Err(place.corrupt(format!("CRC-32 {found:#010x} of the member, stored {expected:#010x}")))
 }
 
-/// A deflated member: one chunk that is decoded whole.
+/// A deflated member: one chunk, decoded as a whole.
 #[derive(Debug)]
 struct DeflatedArray {
     name: Arc<str>,

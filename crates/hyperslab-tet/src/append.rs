@@ -1,8 +1,8 @@
-//! More chunks and datasets for an existing file, without rewriting its payloads.
+//! Adds chunks and datasets to an existing file without rewriting its payloads.
 //!
-//! The index is before the payloads and cannot grow without overwriting some of them. What is in the way is
-//! copied to the end; everything else stays where it is. The design note `docs/notes/0001-tet-append.md` says why the
-//! steps are in this order, and what every reader sees between them.
+//! The index comes before the payloads, so it cannot grow without overwriting some of them. Payloads in the way are
+//! copied to the end; all others stay in place. The design note `docs/notes/0001-tet-append.md` explains the order of
+//! the steps, and what readers see between them.
 
 mod completed;
 mod redo;
@@ -31,17 +31,17 @@ use crate::write::{
 };
 use crate::zone::{Zone, ZoneMaps};
 
-/// When payloads must be moved, so many more bytes are freed that the next appends need not move any.
+/// When payloads must be moved, free this many extra bytes, so that the next appends need not move any.
 const FREED: u64 = 64 << 10;
 
-/// Payloads start on a multiple of this.
+/// The alignment of payloads.
 const ALIGNMENT: u64 = 64;
 
-/// An existing file that gets more. Nothing changes before [`commit`](Sink::commit).
+/// An existing file to which data is added. Nothing changes before [`commit`](Sink::commit).
 ///
-/// New payloads are collected in a file beside the target. Killed at any instant, the target is the old file or the new
-/// one. An append that was cut off after its commit is read from its redo file, and completed by the next append or by a
-/// repair.
+/// New payloads are collected in a file beside the target. If the process is killed at any instant, the target is the old
+/// file or the new one. An append that was interrupted after its commit is read from its redo file, and is completed by the
+/// next append or a repair.
 #[derive(Debug)]
 pub struct TetAppend {
     old: TetStore,
@@ -63,18 +63,18 @@ impl TetAppend {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) if another append is at work or the footer is damaged; otherwise as
+    /// [`Invalid`](Error::Invalid) if another append is running or the footer is damaged; otherwise as
     /// [`open_path`](crate::open_path).
     pub fn open(path: &Path, options: TetOptions) -> Result<Self> {
         recover(path)?;
-        // The redo file is beside the file itself, whatever link led to it.
+        // The redo file is beside the real file, even if the path is a link.
         let path = &real_path(path);
         let target = Disk::open_locked(path)?;
         let old = crate::store::open(Arc::new(hyperslab_core::MappedBlob::open(path)?))?;
         if let FooterState::Damaged { error, .. } = old.footer_state() {
             return Err(Error::invalid(format!("{error}; repair the file before appending to it")));
         }
-        // The redo file changes the target, so it is durable before it counts. Tests need not wait for the disk.
+        // The redo file must be durable before it is valid. Tests need not wait for the disk.
         let stage_options = StageOptions::default().with_replace(true).with_sync(!cfg!(test));
         let staged = StagedFile::create(&redo_path(path), stage_options)?;
         let stage = Arc::new(Stage::new(Disk::of(&staged)?));
@@ -93,7 +93,7 @@ impl TetAppend {
         })
     }
 
-    /// More chunks for an array of the file: those that it lacks.
+    /// Returns a sink for the missing chunks of an existing array.
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl TetAppend {
         }
         let places = [self.old.file.payload_end, self.old.file_length()];
         let mut tail = None;
-        // In the place of the old footer, unless the file would have to become shorter then.
+        // The tail replaces the old footer, unless that would shorten the file.
         for place in places {
             let start = place.max(freed).max(head_length).next_multiple_of(ALIGNMENT);
             let rows = chunks.iter().map(|chunk| chunk.placed(start));
@@ -152,18 +152,18 @@ impl TetAppend {
             }
         }
         let Some((tail_start, head, footer)) = tail else {
-            return Err(Error::invalid(format!("{}: the tail has no place", self.name())));
+            return Err(Error::invalid(format!("{}: no place was found for the tail", self.name())));
         };
         stage.disk.write_at(&footer, end)?;
         let tail = (tail_start, end + footer.len() as u64, footer.len() as u64);
         Redo::write(&stage.disk, &self.target, tail, &head)?;
         stage.disk.step()?;
         self.staged.publish()?;
-        // From here on the append has happened.
+        // From here on the append is committed.
         apply(&stage.disk, &redo_path(self.target.path()), &self.target)
     }
 
-    /// All records: the old ones, some of them larger, then the new ones.
+    /// All dataset records: the old ones, some of them grown, then the new ones.
     fn datasets(&self, staged: &[StagedArray]) -> Vec<Dataset> {
         let mut datasets = self.old.datasets().to_vec();
         for (own, id) in staged.iter().zip(&self.ids) {
@@ -175,7 +175,7 @@ impl TetAppend {
         datasets
     }
 
-    /// The rows of the old index, but for those of chunks that are written again.
+    /// The rows of the old index, without those of chunks that are written again.
     fn old_chunks(&self, staged: &[StagedArray]) -> Result<Vec<Chunk>> {
         let sums = self.old_sums();
         let zones = self.old_zones()?;
@@ -184,7 +184,7 @@ impl TetAppend {
             let own = self.ids.iter().position(|id| *id as u64 == row.dataset).map(|at| &staged[at]);
             let coord = row.coord(own.map_or(0, |own| own.array.grid.rank()));
             if let Some(own) = own.filter(|own| own.array.grid.contains(&coord) && !own.has_old(&coord)) {
-                // The edge cut it, and does not any more.
+                // The old edge clipped this chunk, and the new one does not.
                 if own.array.grid.linear(&coord).is_none_or(|chunk| !own.written.contains_key(&chunk)) {
                     let name = &own.array.dataset.name;
                     return Err(Error::invalid(format!(
@@ -202,7 +202,7 @@ impl TetAppend {
         Ok(chunks)
     }
 
-    /// One checksum per row, when the file has them.
+    /// One checksum per row, if the file has checksums.
     fn old_sums(&self) -> Option<Vec<u32>> {
         if self.old.rows().len() == 0 {
             return Some(Vec::new());
@@ -224,7 +224,7 @@ impl TetAppend {
             .collect())
     }
 
-    /// Payloads before this byte are moved away: none when the new head is on none.
+    /// Payloads before this byte are moved. If the new head overlaps no payload, nothing is moved.
     fn freed(&self, chunks: &[Chunk], head_length: u64) -> u64 {
         if chunks.iter().any(|chunk| chunk.is_displaced(&self.old, head_length)) {
             head_length.saturating_add(FREED.max(head_length / 2))
@@ -259,24 +259,24 @@ impl TetAppend {
     }
 }
 
-/// A row of the new index, with what is known of its chunk.
+/// A row of the new index, with facts about its chunk.
 #[derive(Debug)]
 struct Chunk {
     row: Row,
     checksum: Option<u32>,
     zone: Option<Zone>,
-    /// The offset is counted in the stage, not in the target.
+    /// The offset is relative to the stage, not to the target.
     staged: bool,
 }
 
 impl Chunk {
-    /// Its row, when the stage is written at this byte of the target.
+    /// The row, if the stage is written at this byte of the target.
     fn placed(&self, tail_start: u64) -> Row {
         let offset = if self.staged { self.row.offset + tail_start } else { self.row.offset };
         Row { offset, ..self.row }
     }
 
-    /// Does it stand before this byte? Rows that never were readable are left as they are.
+    /// Returns true if the payload starts before this byte and must move. Rows that were never readable stay as they are.
     fn is_displaced(&self, old: &TetStore, end: u64) -> bool {
         !self.staged
             && self.row.offset < end
@@ -294,7 +294,7 @@ fn new_chunks(staged: &StagedArray, id: usize) -> impl Iterator<Item = Chunk> {
     })
 }
 
-/// Takes the names that the file has. Some may be there twice already.
+/// Registers the names in the file, which may contain duplicates.
 fn collect_names(store: &TetStore, group: &str, names: &mut Names) {
     for child in store.file.tree.group(group).into_iter().flatten() {
         let path = hyperslab_core::child_path(group, child);
@@ -307,11 +307,11 @@ fn collect_names(store: &TetStore, group: &str, names: &mut Names) {
     }
 }
 
-/// Completes an append that was cut off after its commit. `true` when there was one.
+/// Completes an append that was interrupted after its commit. Returns `true` if there was one.
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) if the file cannot be written. It can be read all the same: readers take what is missing from the
+/// [`Io`](Error::Io) if the file cannot be written. It can still be read, because readers take the missing parts from the
 /// redo file.
 pub fn recover(path: &Path) -> Result<bool> {
     let path = &real_path(path);
@@ -320,12 +320,12 @@ pub fn recover(path: &Path) -> Result<bool> {
         return Ok(false);
     }
     let target = Disk::open(path)?;
-    // Whoever holds the lock is completing it right now.
+    // The process that holds the lock is completing the append.
     if !target.try_lock()? {
         return Ok(false);
     }
     let source = Disk::open(&redo)?;
-    // A file that is not a redo file, or of another target, is none of our business.
+    // Ignore a file that is not a redo file, or belongs to another target.
     let Ok((trailer, head, old_head)) = Redo::read(&FileBlob::open(&redo)?) else { return Ok(false) };
     if !trailer.belongs_to(&FileBlob::open(path)?, &head, &old_head)? {
         return Ok(false);
@@ -347,10 +347,10 @@ fn real_path(path: &Path) -> std::path::PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// Does what a redo file says.
+/// Applies a redo file.
 ///
-/// The footer comes first: from then on the file is the old one with a newer footer, which ends it as the old head
-/// demands. The payloads stand before it, over the old footer. The head, last, makes them known.
+/// The footer is written first: the file is then the old one with a newer footer at its end, which the old head
+/// accepts. The payloads before it overwrite the old footer. The head comes last and refers to them.
 fn apply(source: &Disk, redo: &Path, target: &Disk) -> Result<()> {
     let (trailer, head, _) = Redo::read(&FileBlob::open(redo)?)?;
     let payloads = trailer.tail_length - trailer.footer_length;
@@ -367,7 +367,7 @@ fn apply(source: &Disk, redo: &Path, target: &Disk) -> Result<()> {
 
 impl Sink for TetAppend {
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
-        // A group of the file stays as it is: it only gets new members.
+        // An existing group stays as it is: it only gets new members.
         if self.old.file.tree.group(&normal_path(path)).is_some() {
             return Ok(());
         }
@@ -377,7 +377,7 @@ impl Sink for TetAppend {
     }
 
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
-        // What is refused takes no name.
+        // An array that is refused does not take its name.
         let mut array = Dimensioned::new(&self.name(), &Names::array_name(path), spec)?;
         let name = self.names.array(path)?;
         array.zones = self.has_zones() && array.grid.chunks().is_some_and(|chunks| chunks <= MOST_ZONES);
@@ -390,7 +390,7 @@ impl Sink for TetAppend {
     fn grow(&mut self, path: &str, shape: &[u64]) -> Result<Arc<dyn ArraySink>> {
         let (id, old) = self.find(path)?;
         if self.ids.contains(&id) {
-            return Err(Error::invalid(format!("{path} is being appended to already")));
+            return Err(Error::invalid(format!("{path} is already being appended to")));
         }
         if shape.len() != old.rank() || shape.iter().zip(old.shape()).any(|(new, old)| new < old) {
             return Err(hyperslab_core::cannot_grow(path, old.shape(), shape));

@@ -14,7 +14,7 @@ use hyperslab_core::{
 use crate::index::{Codec, Found, Row};
 use crate::store::Inner;
 
-/// Are stored bytes, which are little-endian, the elements in memory?
+/// Whether stored bytes, which are little-endian, are the elements in memory.
 const NATIVE: bool = cfg!(target_endian = "little");
 
 /// A dataset of a file.
@@ -24,7 +24,7 @@ pub struct TetArray {
     id: usize,
     name: String,
     schema: ArraySchema,
-    /// What the zone maps claim of its chunks, once somebody has asked.
+    /// The claims of the zone maps about its chunks, loaded on first use.
     zones: OnceLock<statistics::Zones>,
 }
 
@@ -33,8 +33,8 @@ impl TetArray {
     ///
     /// # Errors
     ///
-    /// [`NotFound`](Error::NotFound) for an id that the file does not have, [`Unsupported`](Error::Unsupported) for an
-    /// element type that the format does not have, [`Corrupt`](Error::Corrupt) for a chunk extent of zero.
+    /// [`NotFound`](Error::NotFound) for an id that is not in the file, [`Unsupported`](Error::Unsupported) for an
+    /// element type that is not in the format, [`Corrupt`](Error::Corrupt) for a chunk extent of zero.
     pub(crate) fn new(file: Arc<Inner>, id: usize) -> Result<Self> {
         let store = file.blob.name();
         let dataset = file
@@ -64,13 +64,13 @@ impl TetArray {
         Ok(Self { file, id, name, schema, zones: OnceLock::new() })
     }
 
-    /// Its place in the directory.
+    /// The dataset's position in the directory.
     #[must_use]
     pub const fn id(&self) -> usize {
         self.id
     }
 
-    /// The number of a chunk's row in the index; `None` when it has none.
+    /// The number of a chunk's row in the index; `None` if it has none.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl TetArray {
         }
     }
 
-    /// The reference of a row, refused when anything in the row is wrong.
+    /// The reference of a row, after checking the row.
     fn reference(&self, number: u64) -> Result<(ChunkCoord, ChunkRef)> {
         let row = self.file.index.row(number);
         let row = row.ok_or_else(|| Error::invalid(format!("{}: no row {number}", self.name)))?;
@@ -106,13 +106,13 @@ impl TetArray {
     }
 }
 
-/// The attribute that was stored as JSON, with its type beside it.
+/// An attribute stored as JSON, with its type stored separately.
 pub(crate) fn typed(value: &serde_json::Value, dtype: Option<&String>) -> Attribute {
     let typed = dtype.and_then(|dtype| Attribute::from_json_of_type(value, dtype));
     typed.unwrap_or_else(|| value.clone().into())
 }
 
-/// Dimension names, labels and attributes, as far as the footer has them.
+/// Sets dimension names, labels and attributes from the footer.
 fn describe(file: &Inner, name: &str, schema: &mut ArraySchema) {
     let Some(footer) = file.footer.whole() else { return };
     let rank = schema.grid.rank();
@@ -145,7 +145,7 @@ fn describe(file: &Inner, name: &str, schema: &mut ArraySchema) {
             }
         }
         for (name, value) in &own.attributes {
-            // Where another program has changed the text since, the text counts.
+            // If another program has changed the text since, the text wins.
             let text = attributes.iter_mut().find(|(other, _)| other == name);
             match text {
                 Some((_, old)) if old.as_text().as_deref() == Some(&crate::write::attribute_text(value)) => {
@@ -173,7 +173,7 @@ impl Array for TetArray {
             Some(number) => {
                 let (coord, reference) = self.reference(number)?;
                 if coord != *chunk {
-                    // The rows are read where they are mapped.
+                    // The rows are mapped, so they may have changed.
                     let problem = format!("row {number} was of chunk {chunk:?} when the file was opened");
                     return Err(self.file.row_place(number).corrupt(problem));
                 }
@@ -202,7 +202,7 @@ impl Array for TetArray {
         stored: &[Bytes],
         out: &mut [u8],
     ) -> Result<()> {
-        // The row is looked at again: a reference may have come from anywhere.
+        // Check the row again, because the caller may have made up the reference.
         let number = reference.layers.first().map_or(u64::MAX, |layer| layer.tag);
         let (coord, _) = self.reference(number)?;
         let row = self.file.index.row(number);
@@ -231,7 +231,7 @@ impl Array for TetArray {
         let rank = self.schema.grid.rank();
         for number in self.file.index.rows_of(self.id) {
             let Some(row) = self.file.index.row(number) else { continue };
-            // A damaged row is shown as it is; decoding it says what is wrong.
+            // List a damaged row as it is; decoding it reports the problem.
             let reference = self.reference(number).map_or_else(
                 |_| self.plain_or_encoded(number, &row, Codec::Zstd),
                 |(_, reference)| reference,
@@ -258,7 +258,7 @@ impl Array for TetArray {
         Ok(chunks.iter().map(|chunk| zones.get(chunk).copied()).collect())
     }
 
-    /// A false zone map passes every check but a deep one.
+    /// A false zone map is detected only by a deep check.
     fn statistics_are_hints(&self) -> bool {
         true
     }
@@ -269,7 +269,7 @@ impl Array for TetArray {
     }
 }
 
-/// Bytes of a chunk after decoding; `None` past `u64`.
+/// The size of a decoded chunk in bytes; `None` on overflow of `u64`.
 pub(crate) fn chunk_bytes(grid: &Grid, item: usize, chunk: &[u64]) -> Option<u64> {
     grid.region(chunk).cells()?.checked_mul(item as u64)
 }

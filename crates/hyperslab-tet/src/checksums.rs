@@ -62,7 +62,7 @@ pub(crate) enum Expected {
 }
 
 impl Expected {
-    /// What the table says about these rows of an index.
+    /// The expected checksums for the rows of an index, according to the table.
     pub(crate) fn of(table: Option<&Checksums>, index: &[u8], rows: u64) -> Self {
         let Some(table) = table else { return Self::Nothing };
         match table.sums(rows).filter(|_| table.index == crc32c(index)) {
@@ -138,7 +138,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn base64_is_that_of_the_rfc() {
+    fn base64_matches_the_rfc() {
         for (plain, text) in
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
         {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn many_rows_share() {
+    fn many_rows_share_a_checksum() {
         let rows: Vec<u32> = (0..MOST as u32 * 2 + 1).collect();
         let table = Checksums::new(&rows, 7);
         assert_eq!(table.rows_each, 3);

@@ -6,16 +6,16 @@ use hyperslab_core::{DType, Error, Extents, Fields, Grid, Place, Result, product
 
 use crate::superblock::align8;
 
-/// The most dimensions that a record may have.
+/// The maximum number of dimensions of a record.
 pub const MAX_RANK: usize = 8;
 
-/// Bytes of a record before its name.
+/// The bytes of a record before its name.
 const HEAD: usize = 16;
 
-/// The smallest record: no name, one dimension.
+/// The size of the smallest record: no name, one dimension.
 const SMALLEST: usize = 32;
 
-/// The element types, by code: a closed set, not in the order of size.
+/// The element types by code. The set is closed; it is not sorted by size.
 const DTYPES: [(u32, DType); 10] = [
     (1, DType::Float32),
     (2, DType::Float64),
@@ -29,13 +29,13 @@ const DTYPES: [(u32, DType); 10] = [
     (10, DType::UInt64),
 ];
 
-/// The type with this code; `None` for a code that the format does not have.
+/// The type with this code; `None` for an unknown code.
 #[must_use]
 pub fn dtype_of_code(code: u32) -> Option<DType> {
     DTYPES.iter().find(|(own, _)| *own == code).map(|(_, dtype)| dtype.clone())
 }
 
-/// The code of this type; `None` for a type that the format cannot hold.
+/// The code of this type; `None` for a type that the format cannot store.
 #[must_use]
 pub fn code_of_dtype(dtype: &DType) -> Option<u32> {
     DTYPES.iter().find(|(_, own)| own == dtype).map(|(code, _)| *code)
@@ -44,36 +44,36 @@ pub fn code_of_dtype(dtype: &DType) -> Option<u32> {
 /// One record of the dataset directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dataset {
-    /// Its name: may be empty, may hold `/`, may occur twice.
+    /// The name. It may be empty, contain `/`, or occur twice.
     pub name: Arc<str>,
-    /// The code of its element type, which may be unknown.
+    /// The code of the element type, which may be unknown.
     pub dtype_code: u32,
     /// Elements per dimension.
     pub shape: Extents,
-    /// Elements of a chunk per dimension; a damaged file may hold a zero.
+    /// Elements of a chunk per dimension. In a damaged file, some may be zero.
     pub chunk_shape: Extents,
 }
 
 impl Dataset {
-    /// The element type; `None` for a code that the format does not have.
+    /// The element type; `None` for an unknown code.
     #[must_use]
     pub fn dtype(&self) -> Option<DType> {
         dtype_of_code(self.dtype_code)
     }
 
-    /// Shape and chunks; `None` when a chunk extent is zero.
+    /// The shape and the chunks; `None` if a chunk extent is zero.
     #[must_use]
     pub fn grid(&self) -> Option<Grid> {
         Grid::new(&self.shape, &self.chunk_shape).ok()
     }
 
-    /// Bytes that its elements take when decoded; `None` past `u64` or for an unknown type.
+    /// The decoded size in bytes; `None` on overflow of `u64` or for an unknown type.
     #[must_use]
     pub fn bytes(&self) -> Option<u64> {
         product(&self.shape)?.checked_mul(self.dtype()?.size()? as u64)
     }
 
-    /// Bytes of its record.
+    /// The size of its record in bytes.
     pub(crate) fn record_length(&self) -> usize {
         (HEAD + self.name.len()).next_multiple_of(8) + 16 * self.shape.len()
     }
@@ -98,7 +98,7 @@ impl Dataset {
             out.extend_from_slice(&field.to_le_bytes());
         }
         out.extend_from_slice(self.name.as_bytes());
-        // The shape starts on a multiple of 8 counted from the record's start.
+        // The shape is aligned to 8 bytes, relative to the start of the record.
         out.resize(start + (HEAD + self.name.len()).next_multiple_of(8), 0);
         for extent in self.shape.iter().chain(&self.chunk_shape) {
             out.extend_from_slice(&extent.to_le_bytes());
@@ -123,7 +123,7 @@ impl Dataset {
     }
 }
 
-/// Reads all `count` records, which must fill `bytes`. A record's place in the list is its dataset id.
+/// Reads `count` records, which must fill `bytes`. A dataset's id is the position of its record.
 ///
 /// # Errors
 ///
@@ -143,7 +143,7 @@ pub(crate) fn parse_directory(bytes: &[u8], count: u32, place: Place<'_>) -> Res
     Ok(datasets)
 }
 
-/// Writes the length of the directory and all records: everything between superblock and chunk index.
+/// Encodes the length of the directory and all records: everything between superblock and chunk index.
 pub(crate) fn encode_directory(datasets: &[Dataset]) -> Result<Vec<u8>> {
     let mut bytes = vec![0; 8];
     for dataset in datasets {

@@ -89,7 +89,7 @@ fn frames_of_another_size_are_refused() {
 }
 
 #[test]
-fn a_bomb_does_not_go_off() {
+fn decompression_bombs_are_refused() {
     // A thousand frames of a mebibyte each, for a chunk of 16 bytes.
     let frames = compressed(&vec![0; 1 << 20]).repeat(1000);
     let rows = [row(&[0], 16, frames.len() as u64, 1)];
@@ -129,7 +129,7 @@ fn overflowing_shapes_are_refused() {
 }
 
 #[test]
-fn wrong_rows_cost_their_chunk_and_no_other() {
+fn wrong_rows_affect_only_their_chunk() {
     let good = row(&[1], 8, 8, 0);
     let wrong = [
         ("raw length", row(&[0], 4, 4, 0), "dataset_tensor_bytes"),
@@ -148,7 +148,7 @@ fn wrong_rows_cost_their_chunk_and_no_other() {
 }
 
 #[test]
-fn rows_that_belong_to_nothing_or_say_it_twice_are_found_out() {
+fn stray_and_duplicate_rows_are_reported() {
     let rows = [row(&[0], 8, 8, 0), Row { dataset: 3, ..row(&[1], 8, 8, 0) }];
     let store = opened(file(&[dataset(1, &[4], &[2])], &rows, &[9; 16])).unwrap();
     assert!(failed_checks(&store).contains(&"chunk_dataset_ids".to_owned()));
@@ -162,7 +162,7 @@ fn rows_that_belong_to_nothing_or_say_it_twice_are_found_out() {
 }
 
 #[test]
-fn payloads_on_top_of_others_are_found_out() {
+fn overlapping_payloads_are_reported() {
     let over = |offset: u64| {
         let rows = [row(&[0], 8, 8, 0), Row { offset: offset.wrapping_sub(8), ..row(&[1], 8, 8, 0) }];
         opened(file(&[dataset(1, &[4], &[2])], &rows, &[9; 24])).unwrap()
@@ -176,7 +176,7 @@ fn payloads_on_top_of_others_are_found_out() {
 }
 
 #[test]
-fn unknown_types_and_zero_chunks_cost_their_array_and_no_other() {
+fn unknown_types_and_zero_chunks_affect_only_their_array() {
     let rows = [Row { dataset: 2, ..row(&[0], 8, 8, 0) }];
     let named = |name: &str, own: Dataset| Dataset { name: name.into(), ..own };
     let datasets = [
@@ -193,7 +193,7 @@ fn unknown_types_and_zero_chunks_cost_their_array_and_no_other() {
 }
 
 #[test]
-fn heads_that_lie_are_refused() {
+fn invalid_heads_are_refused() {
     let good = file(&[dataset(1, &[2], &[2])], &[row(&[0], 8, 8, 0)], &[9; 8]);
     assert!(opened(good.clone()).is_ok());
     let index = 40 + 24 + 16;
@@ -234,7 +234,7 @@ fn with_footer(json: &[u8], tail: Option<[u8; 16]>) -> TetStore {
 }
 
 #[test]
-fn footers_that_lie_cost_only_the_footer() {
+fn invalid_footers_affect_only_the_footer() {
     let tail = |length: u64, version: u32, magic: &[u8; 4]| {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&length.to_le_bytes());

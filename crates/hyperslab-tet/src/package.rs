@@ -1,7 +1,7 @@
 //! Packages: a folder `name.tet.d` whose current generation is an ordinary file.
 //!
-//! `PROTOCOL` marks a package, `CURRENT` names the generation, `generations/%08d/packed.tet` holds the data.
-//! Staging and publishing folders are writers' business and never read.
+//! `PROTOCOL` marks a package, `CURRENT` names the generation, `generations/%08d/packed.tet` holds the data. The folders in
+//! which writers stage and publish are never read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use hyperslab_core::{Blob, Error, LocalStorage, MappedBlob, Place, Report, Resul
 
 use crate::store::{TetStore, open, open_pending};
 
-/// Is this folder a package?
+/// Returns true if this folder is a package.
 ///
 /// # Errors
 ///
@@ -23,7 +23,7 @@ pub fn probe_package(directory: &dyn Storage) -> Result<bool> {
 ///
 /// # Errors
 ///
-/// [`NotFound`](Error::NotFound) if it is not a package, [`Unsupported`](Error::Unsupported) for another protocol than 2,
+/// [`NotFound`](Error::NotFound) if it is not a package, [`Unsupported`](Error::Unsupported) for a protocol other than 2;
 /// otherwise as [`open`].
 pub fn open_package(directory: &dyn Storage) -> Result<TetStore> {
     let store = directory.name();
@@ -50,7 +50,7 @@ pub(crate) fn current_generation(directory: &dyn Storage) -> Result<u64> {
     number.ok_or_else(|| Place::new(store, "CURRENT", 0).corrupt("not the number of a generation"))
 }
 
-/// A file that has no reason to be large.
+/// Reads a file that must be small.
 fn small_file(directory: &dyn Storage, key: &'static str) -> Result<bytes::Bytes> {
     let store = directory.name();
     match directory.size(key)? {
@@ -61,12 +61,12 @@ fn small_file(directory: &dyn Storage, key: &'static str) -> Result<bytes::Bytes
     directory.read(key)?.ok_or_else(|| Error::not_found(store.as_ref(), key))
 }
 
-/// Opens the file or the package at a path, and changes nothing there. Files are mapped; an [append](crate::TetAppend) that
-/// was cut off after its commit is read from its redo file.
+/// Opens the file or the package at a path, without changing anything. Files are mapped. An [append](crate::TetAppend)
+/// that was interrupted after its commit is read from its redo file.
 ///
 /// # Errors
 ///
-/// As [`open`] and [`open_package`]; [`Io`](Error::Io) if there is nothing to open.
+/// As [`open`] and [`open_package`]; [`Io`](Error::Io) if the path does not exist.
 pub fn open_path(path: &Path) -> Result<TetStore> {
     if path.is_dir() {
         return open_package(&LocalStorage::new(path));
@@ -74,7 +74,7 @@ pub fn open_path(path: &Path) -> Result<TetStore> {
     open_file(Arc::new(MappedBlob::open(path)?), path, true)
 }
 
-/// Opens the file in `blob`, which is at `path`, with the append that its redo file holds.
+/// Opens the file in `blob`, which is at `path`, together with an append in its redo file.
 pub(crate) fn open_file(blob: Arc<dyn Blob>, path: &Path, mapped: bool) -> Result<TetStore> {
     match crate::append::completed(&blob, path, mapped)? {
         Some(completed) => open_pending(completed),
@@ -82,8 +82,8 @@ pub(crate) fn open_file(blob: Arc<dyn Blob>, path: &Path, mapped: bool) -> Resul
     }
 }
 
-/// Checks what a package says of its current generation: the length of its file, and the hash of the bytes before
-/// the footer was added, with no footer in the superblock.
+/// Compares a package's current generation with its manifest: the length of the file, and the hash of the bytes before
+/// the footer was added, without the footer flag in the superblock.
 pub(crate) fn verify_package(path: &Path, store: &TetStore, report: &mut Report) {
     #[derive(serde::Deserialize)]
     struct Manifest {
@@ -101,7 +101,7 @@ pub(crate) fn verify_package(path: &Path, store: &TetStore, report: &mut Report)
         Ok(manifest) => manifest,
         Err(error) => return report.failure("current_manifest", &error),
     };
-    // For a single part the hash is of an image with another footer, which is not there any more.
+    // For a single part the hash covers another footer, which no longer exists.
     let Some(expected) = manifest.packed_sha256.filter(|_| manifest.part_ids.len() > 1) else { return };
     match store.file.blob.read_at(0, store.payload_end()) {
         Ok(image) => {

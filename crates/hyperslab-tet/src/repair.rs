@@ -1,15 +1,15 @@
 //! Repairs that need no guessing.
 //!
-//! | code | what is wrong | what is done |
+//! | code | problem | repair |
 //! |---|---|---|
-//! | `pending_append` | an append was cut off after its commit | it is applied |
-//! | `footer_invalid` | the footer cannot be read | a new one is written, with what can be saved of the old |
-//! | `footer_flag` | the superblock does not say whether a footer ends the file | it does |
-//! | `trailing_bytes` | bytes after the last payload belong to nothing | they are cut off |
-//! | `unreachable_rows` | rows of no dataset or outside its grid | they are removed |
-//! | `zone_maps` | zone maps or secondary index cannot be read or are false | they are removed |
+//! | `pending_append` | an append was interrupted after its commit | it is applied |
+//! | `footer_invalid` | the footer cannot be read | a new one is written, with the readable parts of the old |
+//! | `footer_flag` | the superblock's footer flag is wrong | the flag is corrected |
+//! | `trailing_bytes` | there are unused bytes after the last payload | the file is truncated |
+//! | `unreachable_rows` | rows have no dataset or lie outside its grid | they are removed |
+//! | `zone_maps` | zone maps or secondary index are unreadable or false | they are removed |
 //!
-//! Payloads are never changed. The mended file is written beside the original and takes its place when it is whole.
+//! Payloads are never changed. The repaired file is written beside the original and replaces it when it is complete.
 
 use std::path::{Path, PathBuf};
 
@@ -27,30 +27,30 @@ use crate::verify::last_byte;
 use crate::write::{encode_footer, encode_head, now, rows_checksum};
 use crate::zone::ZoneMaps;
 
-/// The fix of an append that was cut off.
+/// The code of the fix that completes an interrupted append.
 const PENDING: &str = "pending_append";
 
-/// What would be done to a file.
+/// The planned repair of a file.
 #[derive(Debug, Clone, Serialize)]
 pub struct RepairPlan {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong and can be mended. Empty: there is nothing to do.
+    /// Problems that can be repaired. If empty, there is nothing to do.
     pub fixes: Vec<Fix>,
     /// Damage that cannot be repaired.
     pub left: Vec<String>,
 }
 
-/// One thing to mend.
+/// One planned fix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fix {
     /// A stable name.
     pub code: &'static str,
-    /// What is wrong, and what is done about it.
+    /// The problem and its fix.
     pub message: String,
 }
 
-/// Finds out what can be mended, and changes nothing.
+/// Finds out what can be repaired, without changing anything.
 ///
 /// # Errors
 ///
@@ -62,7 +62,7 @@ pub fn plan_repair(path: &Path, depth: Depth) -> Result<RepairPlan> {
     let mut plan = RepairPlan { path: path.to_owned(), fixes: Vec::new(), left: Vec::new() };
     let mut fix = |code, message: String| plan.fixes.push(Fix { code, message });
     if store.file.pending_append {
-        fix(PENDING, "apply the append that was committed and cut off".to_owned());
+        fix(PENDING, "complete the append that was interrupted after its commit".to_owned());
     }
     if store.file.index.strays() > 0 {
         fix("unreachable_rows", format!("remove {} rows that no array can reach", store.file.index.strays()));
@@ -73,13 +73,13 @@ pub fn plan_repair(path: &Path, depth: Depth) -> Result<RepairPlan> {
             fix("footer_invalid", format!("write a new footer in the place of the damaged one ({error})"));
         }
         FooterState::Damaged { .. } => {
-            fix("footer_flag", "say in the superblock that no footer ends the file".to_owned());
+            fix("footer_flag", "clear the footer flag in the superblock".to_owned());
         }
         FooterState::Absent => match flagged(&store)?.whole() {
             Some(footer) if footer.start >= used => {
-                fix("footer_flag", "say in the superblock that a footer ends the file".to_owned());
+                fix("footer_flag", "set the footer flag in the superblock".to_owned());
             }
-            _ if length > used => fix("trailing_bytes", format!("cut off the last {} bytes", length - used)),
+            _ if length > used => fix("trailing_bytes", format!("remove the last {} bytes", length - used)),
             _ => {}
         },
         FooterState::Whole(_) => {}
@@ -99,25 +99,25 @@ pub fn plan_repair(path: &Path, depth: Depth) -> Result<RepairPlan> {
     Ok(plan)
 }
 
-/// The footer that would be found if the superblock said that there is one.
+/// The footer that would be found if the superblock announced one.
 fn flagged(store: &TetStore) -> Result<FooterState> {
     let superblock = Superblock { flags: FLAG_FOOTER, ..*store.superblock() };
     FooterState::read(store.file.blob.as_ref(), &superblock, store.file_length())
 }
 
 impl RepairPlan {
-    /// Is there something to mend?
+    /// Returns true if there is nothing to repair.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.fixes.is_empty()
     }
 
-    /// Mends the file. The original stays in place until the mended one replaces it.
+    /// Repairs the file. The original stays in place until the repaired file replaces it.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) if the system reports an error, [`Invalid`](Error::Invalid) for a package, whose generations are not to
-    /// be changed; the file is then as it was.
+    /// [`Io`](Error::Io) if the system reports an error, [`Invalid`](Error::Invalid) for a package, whose generations must not be
+    /// changed. The file is then unchanged.
     pub fn apply(&self) -> Result<()> {
         if self.path.is_dir() {
             return Err(Error::invalid(format!(
@@ -128,9 +128,9 @@ impl RepairPlan {
         if self.is_empty() {
             return Ok(());
         }
-        // The other fixes are to the file as it is then.
+        // The other fixes apply to the file with the append completed.
         if self.has(PENDING) && !crate::recover(&self.path)? {
-            return Err(Error::invalid(format!("{}: another append is at work", self.path.display())));
+            return Err(Error::invalid(format!("{}: another append is running", self.path.display())));
         }
         if self.fixes.iter().all(|fix| fix.code == PENDING) {
             return Ok(());
@@ -155,7 +155,7 @@ impl RepairPlan {
         let encoded: Vec<Row> = rows.iter().map(|(_, row)| *row).collect();
         let head =
             encode_head(store.datasets(), encoded.into_iter(), *store.index_header(), footer.is_some())?;
-        // Everything between index and footer is kept where it is, whatever it is.
+        // Everything between index and footer stays in place.
         let source = Disk::open(&self.path)?;
         let (start, end) = (store.superblock().index_end(), self.payload_end(store, footer.as_ref()));
         disk.copy_from(&source, start, start, end.saturating_sub(start))?;
@@ -176,7 +176,7 @@ impl RepairPlan {
         disk.write_at(&encode_footer(history, metadata, zones.as_ref(), end)?, end)
     }
 
-    /// Is a row to be kept?
+    /// Returns true if a row is kept.
     fn keeps(&self, store: &TetStore, row: &Row) -> bool {
         !self.has("unreachable_rows")
             || usize::try_from(row.dataset).ok().and_then(|id| store.datasets().get(id)).is_some_and(
@@ -184,7 +184,7 @@ impl RepairPlan {
             )
     }
 
-    /// The footer that the mended file has; `None` for none.
+    /// The footer of the repaired file, if it has one.
     fn footer(&self, store: &TetStore) -> Result<Option<Footer>> {
         Ok(match store.footer_state() {
             FooterState::Whole(footer) => Some(footer.as_ref().clone()),
@@ -196,7 +196,7 @@ impl RepairPlan {
         })
     }
 
-    /// Where the payloads of the mended file end.
+    /// The end of the payloads in the repaired file.
     fn payload_end(&self, store: &TetStore, footer: Option<&Footer>) -> u64 {
         match footer {
             Some(footer) if !self.has("footer_invalid") => footer.start,
@@ -204,7 +204,7 @@ impl RepairPlan {
         }
     }
 
-    /// Metadata and zone maps, cut down to the rows that are kept.
+    /// Metadata and zone maps, restricted to the rows that are kept.
     fn metadata(
         &self,
         store: &TetStore,

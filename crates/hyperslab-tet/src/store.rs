@@ -23,10 +23,10 @@ use crate::zone::ZoneMaps;
 /// Bytes at both ends of a remote file that are requested first.
 const READ_AHEAD: u64 = 64 << 10;
 
-/// How many bytes a byte of zstd can decode to.
+/// The maximum expansion factor of zstd.
 const MOST_EXPANSION: u64 = 1 << 15;
 
-/// Is this a `.tet` file, by its first bytes?
+/// Returns true if this is a `.tet` file, by its first bytes.
 ///
 /// # Errors
 ///
@@ -37,8 +37,8 @@ pub fn probe(blob: &dyn Blob) -> Result<bool> {
 
 /// Opens a `.tet` file.
 ///
-/// The directory and the index must be whole; a damaged footer costs the metadata but no array, and what is wrong
-/// with one dataset or one chunk is said when that is asked for.
+/// The directory and the index must be intact. A damaged footer costs the metadata but no array. Problems of a single
+/// dataset or chunk are reported when it is accessed.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub fn open(blob: Arc<dyn Blob>) -> Result<TetStore> {
     Ok(TetStore { file: Arc::new(Inner::open(blob)?) })
 }
 
-/// Opens a file together with an append that was committed and is not applied yet.
+/// Opens a file together with an append that is committed but not applied yet.
 pub(crate) fn open_pending(blob: Arc<dyn Blob>) -> Result<TetStore> {
     Ok(TetStore { file: Arc::new(Inner { pending_append: true, ..Inner::open(blob)? }) })
 }
@@ -59,7 +59,7 @@ pub struct TetStore {
     pub(crate) file: Arc<Inner>,
 }
 
-/// What is known of an opened file.
+/// The state of an opened file.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) blob: Arc<dyn Blob>,
@@ -71,9 +71,9 @@ pub(crate) struct Inner {
     pub(crate) footer: FooterState,
     pub(crate) payload_end: u64,
     pub(crate) tree: Tree,
-    /// Some of the bytes come from a redo file.
+    /// Whether some of the bytes come from a redo file.
     pub(crate) pending_append: bool,
-    /// The checksums of the chunks, read when first needed.
+    /// The checksums of the chunks, loaded on first use.
     checksums: OnceLock<Expected>,
 }
 
@@ -81,7 +81,7 @@ impl Inner {
     fn open(blob: Arc<dyn Blob>) -> Result<Self> {
         let length = blob.len()?;
         let name = Arc::clone(blob.name());
-        // On remote storage, the index and the footer come together.
+        // On remote storage, request the index and the footer together.
         blob.prefetch(&[0..length.min(READ_AHEAD), length.saturating_sub(READ_AHEAD)..length]);
         let head = blob.read_at(0, length.min(Superblock::LEN as u64))?;
         let superblock = Superblock::parse(&head, length, Place::new(&name, "superblock", 0))?;
@@ -111,14 +111,14 @@ impl Inner {
         })
     }
 
-    /// Where a row is, for messages.
+    /// The place of a row, for error messages.
     pub(crate) fn row_place(&self, number: u64) -> Place<'_> {
         let start = self.superblock.index_offset.saturating_add(IndexHeader::LEN as u64);
         let at = start.saturating_add(number.saturating_mul(Row::LEN as u64));
         Place::new(self.blob.name(), "chunk index row", at)
     }
 
-    /// Refuses a row that cannot be read: its codec, its span, the size that it claims.
+    /// Refuses a row that cannot be read, because of its codec, its span or the size that it claims.
     pub(crate) fn check_row(&self, number: u64, row: &Row, schema: &ArraySchema) -> Result<Codec> {
         let place = self.row_place(number);
         let codec = self.check_span(number, row)?;
@@ -132,8 +132,8 @@ impl Inner {
                 coord.as_slice()
             )));
         }
-        // A zstd block is at least 4 bytes and holds at most 128 KiB: whoever claims more is not believed, and no memory
-        // is set aside for it.
+        // A zstd block has at least 4 bytes and decodes to at most 128 KiB. A larger claim is false, so refuse it before
+        // allocating memory.
         if codec == Codec::Zstd && row.raw_length / MOST_EXPANSION > row.stored_length {
             return Err(place
                 .corrupt(format!("{} stored bytes cannot decode to {}", row.stored_length, row.raw_length)));
@@ -164,7 +164,7 @@ impl Inner {
         Ok(codec)
     }
 
-    /// Stored bytes of a checked row to its raw bytes, little-endian. `out` is as long as the row says.
+    /// Decodes the stored bytes of a checked row to little-endian raw bytes. `out` has the length given by the row.
     pub(crate) fn decode_row(&self, number: u64, row: &Row, stored: &[u8], out: &mut [u8]) -> Result<()> {
         let place = Place::new(self.blob.name(), "chunk", row.offset);
         match Codec::from_number(row.codec) {
@@ -176,7 +176,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The checksums that the chunks should have.
+    /// The expected checksums of the chunks.
     pub(crate) fn expected_checksums(&self) -> &Expected {
         self.checksums.get_or_init(|| {
             let own = self.footer.whole().and_then(|footer| footer.metadata.own.as_ref());
@@ -185,7 +185,7 @@ impl Inner {
         })
     }
 
-    /// Compares the stored bytes of a row with its checksum, together with the rows that share it.
+    /// Verifies the checksum of a row's stored bytes, together with the rows that share it.
     pub(crate) fn verify_checksum(&self, number: u64) -> Result<()> {
         let Expected::Sums { sums, rows_each } = self.expected_checksums() else { return Ok(()) };
         let which = usize::try_from(number).unwrap_or(usize::MAX) / rows_each;
@@ -215,7 +215,7 @@ impl Inner {
     }
 }
 
-/// Storage, index header and rows of a file that is not empty.
+/// Directory, index header and rows of a file that is not empty.
 fn read_index(
     blob: &dyn Blob,
     superblock: &Superblock,
@@ -250,7 +250,7 @@ impl TetStore {
         &self.file.superblock
     }
 
-    /// What the header of the chunk index says: the rows, and the memory that an engine is advised to use.
+    /// The header of the chunk index: the number of rows and the recommended memory budget.
     #[must_use]
     pub fn index_header(&self) -> &IndexHeader {
         &self.file.header
@@ -268,7 +268,7 @@ impl TetStore {
         self.file.payload_end
     }
 
-    /// The records of the directory; a record's place is its dataset's id.
+    /// The records of the directory. The position of a record is its dataset's id.
     #[must_use]
     pub fn datasets(&self) -> &[Dataset] {
         &self.file.datasets
@@ -284,36 +284,36 @@ impl TetStore {
     ///
     /// # Errors
     ///
-    /// [`NotFound`](Error::NotFound) for an id that the file does not have, [`Unsupported`](Error::Unsupported) for an
-    /// element type that the format does not have, [`Corrupt`](Error::Corrupt) for a chunk extent of zero.
+    /// [`NotFound`](Error::NotFound) for an id that is not in the file, [`Unsupported`](Error::Unsupported) for an
+    /// element type that is not in the format, [`Corrupt`](Error::Corrupt) for a chunk extent of zero.
     pub fn dataset(&self, id: usize) -> Result<TetArray> {
         TetArray::new(Arc::clone(&self.file), id)
     }
 
-    /// The rows of the chunk index as they are stored, in order: nothing of them is checked.
+    /// The rows of the chunk index in order, as stored and unchecked.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = Row> + '_ {
         self.file.index.bytes().as_chunks().0.iter().map(Row::parse)
     }
 
-    /// The end of the file.
+    /// The state of the footer.
     #[must_use]
     pub fn footer_state(&self) -> &FooterState {
         &self.file.footer
     }
 
-    /// The footer, when there is one and it is whole.
+    /// The footer, if there is one and it is intact.
     #[must_use]
     pub fn footer(&self) -> Option<&Footer> {
         self.file.footer.whole()
     }
 
-    /// What was done to the file, oldest first.
+    /// The history of the file, oldest first.
     #[must_use]
     pub fn history(&self) -> &[HistoryRow] {
         self.footer().map_or(&[], |footer| &footer.history)
     }
 
-    /// The zone maps, when the file has any. Nobody vouches for them.
+    /// The zone maps, if the file has any. They are unverified claims of the writer.
     ///
     /// # Errors
     ///
@@ -323,7 +323,7 @@ impl TetStore {
         spill.map(|spill| self.file.spill(spill, "zone maps")).transpose()
     }
 
-    /// The secondary index, when the file has one. Nobody vouches for it.
+    /// The secondary index, if the file has one. It is an unverified claim of the writer.
     ///
     /// # Errors
     ///
@@ -414,7 +414,7 @@ impl Store for TetStore {
 
     fn advised_memory(&self, machine: u64) -> Option<u64> {
         let header = self.index_header();
-        // Ten thousand are all of it, and a file that claims more means that.
+        // The maximum is 10,000, for all of the memory; larger values are clamped.
         let share = u64::from(header.memory_budget_bps.min(10_000));
         match (header.memory_budget_bytes, share) {
             (0, 0) => None,

@@ -2,16 +2,16 @@
 
 use hyperslab_core::{Fields, Place, Result};
 
-/// What every file starts with.
+/// The first bytes of every file.
 pub(crate) const MAGIC: &[u8; 4] = b"TETR";
 
-/// Where the dataset records start: after the superblock and the length of the directory.
+/// The offset of the dataset records: after the superblock and the length of the directory.
 pub(crate) const DIRECTORY_START: u64 = 40;
 
 /// The flag of a footer at the end of the file: the lowest bit.
 pub(crate) const FLAG_FOOTER: u32 = 1;
 
-/// The next multiple of 8; `None` past `u64`.
+/// Rounds up to a multiple of 8; `None` on overflow of `u64`.
 pub(crate) const fn align8(n: u64) -> Option<u64> {
     match n.checked_add(7) {
         Some(padded) => Some(padded & !7),
@@ -19,40 +19,40 @@ pub(crate) const fn align8(n: u64) -> Option<u64> {
     }
 }
 
-/// The superblock: how many datasets there are, and where the chunk index is.
+/// The superblock: the number of datasets and the location of the chunk index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Superblock {
-    /// Records in the dataset directory; 0 for an empty file, which has neither directory nor index.
+    /// The number of records in the dataset directory; 0 for an empty file, which has neither directory nor index.
     pub dataset_count: u32,
     /// The lowest bit: a footer ends the file. Others are reserved.
     pub flags: u32,
-    /// Where the chunk index is.
+    /// The offset of the chunk index.
     pub index_offset: u64,
-    /// How long it is.
+    /// The length of the chunk index.
     pub index_length: u64,
 }
 
 impl Superblock {
-    /// Bytes that [`parse`](Self::parse) needs.
+    /// The number of bytes that [`parse`](Self::parse) needs.
     pub const LEN: usize = 32;
 
     /// The superblock of an empty file.
     pub(crate) const EMPTY: Self =
         Self { dataset_count: 0, flags: 0, index_offset: Self::LEN as u64, index_length: 0 };
 
-    /// Does the file say that a footer ends it?
+    /// Returns true if the superblock announces a footer.
     #[must_use]
     pub const fn has_footer(&self) -> bool {
         self.flags & FLAG_FOOTER != 0
     }
 
-    /// Where the chunk index ends. Not checked when an overflowing one was refused by [`parse`](Self::parse).
+    /// The end of the chunk index. Cannot overflow, because [`parse`](Self::parse) refuses that.
     #[must_use]
     pub const fn index_end(&self) -> u64 {
         self.index_offset.saturating_add(self.index_length)
     }
 
-    /// Reads it, given the length of the file.
+    /// Parses the superblock, given the length of the file.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Superblock {
         Ok(block)
     }
 
-    /// Writes it.
+    /// Encodes the superblock.
     #[must_use]
     pub fn encode(&self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn lies_are_refused() {
+    fn invalid_fields_are_refused() {
         let good = Superblock { dataset_count: 1, flags: 0, index_offset: 104, index_length: 240 };
         let refused = |change: &dyn Fn(&mut [u8; 32]), length: u64| {
             let mut bytes = good.encode();

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_cannot_stand_are_listed_by_id() {
+    fn invalid_names_are_listed_by_id() {
         let long = "x".repeat(2000);
         let deep = "y/".repeat(1000);
         let names = ["", "a", "a", "a/b", "/a/", "/", "#0", &long, &deep];

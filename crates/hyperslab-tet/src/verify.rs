@@ -1,17 +1,17 @@
-//! Is a file whole?
+//! Checks the integrity of a file.
 //!
-//! | check | what |
+//! | check | covers |
 //! |---|---|
 //! | `parse` | superblock, directory, index header; codecs, lengths and ends of the payloads |
-//! | `chunk_dataset_ids` | rows of datasets that are not there |
-//! | `dataset_tensor_bytes` | types, chunk shapes, as many rows as chunks, their sizes and coordinates |
+//! | `chunk_dataset_ids` | rows of datasets that do not exist |
+//! | `dataset_tensor_bytes` | types, chunk shapes, the number of rows, their sizes and coordinates |
 //! | `chunk_coords` | two rows for one chunk |
-//! | `payload_offsets`, `payload_overlap`, `payload_bounds` | payloads on top of each other or of the head |
-//! | `payload_order` | gaps between payloads, which cost others a fast path (a warning) |
-//! | `chunk_decode`, `chunk_checksums` | what is stored decodes, and is what was written |
+//! | `payload_offsets`, `payload_overlap`, `payload_bounds` | payloads that overlap each other or the head |
+//! | `payload_order` | gaps between payloads, which disable a fast path of other readers (a warning) |
+//! | `chunk_decode`, `chunk_checksums` | stored chunks decode, and match their checksums |
 //! | `footer`, `footer_flag`, `trailing_bytes`, `footer_metadata`, `zone_maps` | the end of the file |
-//! | `pending_append` | an append that was cut off after its commit (a warning) |
-//! | `dataset_names`, `reserved` | what cannot be reached by name, fields that should be zero (warnings) |
+//! | `pending_append` | an append that was interrupted after its commit (a warning) |
+//! | `dataset_names`, `reserved` | datasets unreachable by name, reserved fields that are not zero (warnings) |
 
 mod chunks;
 mod contents;
@@ -27,29 +27,29 @@ use serde::Serialize;
 use crate::package::open_path;
 use crate::store::TetStore;
 
-/// Findings of one check that are listed; the rest are counted.
+/// The number of findings listed per check; the rest are counted.
 const MOST_FINDINGS: usize = 16;
 
-/// What is said of a file, in the shape that scripts know.
+/// The report on a file, in a stable form for scripts.
 #[derive(Debug, Clone, Serialize)]
 pub struct FileReport {
-    /// Is everything well?
+    /// Whether no check failed.
     pub ok: bool,
     /// The file.
     pub path: String,
     /// Its length.
     pub file_len: u64,
-    /// What was looked at, and what to do about it.
+    /// The findings and the recommended fixes.
     #[serde(flatten)]
     pub report: Report,
-    /// Counts, when the file could be opened.
+    /// Counts, if the file could be opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
 }
 
 /// Counts.
 #[derive(Debug, Clone, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the field names are self-explanatory")]
 pub struct Summary {
     pub layout_version: u32,
     pub dataset_count: usize,
@@ -64,7 +64,7 @@ pub struct Summary {
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) if there is nothing to check.
+/// [`Io`](Error::Io) if the path does not exist.
 pub fn verify_path(path: &Path, depth: Depth) -> Result<FileReport> {
     let mut report = Report::default();
     let name = path.display().to_string();
@@ -99,7 +99,7 @@ pub fn verify_path(path: &Path, depth: Depth) -> Result<FileReport> {
     Ok(FileReport { ok: report.ok(), path: name, file_len, report, summary })
 }
 
-/// What [`Store::verify`] does.
+/// Implements [`Store::verify`].
 pub(crate) fn verify(store: &TetStore, depth: Depth, report: &mut Report) -> Result<()> {
     report.passed("superblock", "");
     if store.file.pending_append {
@@ -157,7 +157,7 @@ impl<'r> Findings<'r> {
         }
     }
 
-    /// Says that all is well, or how many more there are.
+    /// Reports success, or the number of findings that were not listed.
     fn end(mut self, well: impl FnOnce() -> Option<String>) {
         if self.count > MOST_FINDINGS {
             self.push(format!("and {} more", self.count - MOST_FINDINGS));
@@ -169,7 +169,7 @@ impl<'r> Findings<'r> {
     }
 }
 
-/// What to do about findings.
+/// Recommends fixes for the findings.
 fn recommend(path: &str, report: &mut Report) {
     let repair = || Some(format!("tet repair {path}"));
     let failed: Vec<_> = report
@@ -182,7 +182,7 @@ fn recommend(path: &str, report: &mut Report) {
         match check.as_str() {
             "pending_append" => report.recommend(
                 "pending_append",
-                "An append was cut off after its commit. Complete it.",
+                "An append was interrupted after its commit. Complete it.",
                 repair(),
             ),
             "footer" => report.recommend(
@@ -192,17 +192,17 @@ fn recommend(path: &str, report: &mut Report) {
             ),
             "footer_flag" => report.recommend(
                 "footer_flag",
-                "A footer ends the file, but the superblock does not say so. Set the flag.",
+                "The file ends with a footer, but the superblock does not announce it. Set the flag.",
                 repair(),
             ),
             "trailing_bytes" => report.recommend(
                 "trailing_bytes",
-                "Bytes follow the last payload that nothing refers to. Cut them off.",
+                "There are unused bytes after the last payload. Truncate the file.",
                 repair(),
             ),
             "chunk_dataset_ids" => report.recommend(
                 "unreachable_rows",
-                "Rows of the index belong to no dataset or lie outside its grid. Remove them.",
+                "Rows of the index have no dataset or lie outside its grid. Remove them.",
                 repair(),
             ),
             "zone_maps" => report.recommend(
@@ -212,7 +212,7 @@ fn recommend(path: &str, report: &mut Report) {
             ),
             "parse" => report.recommend(
                 "invalid_layout",
-                "The file is cut short or its structure is damaged. Make it anew from its source.",
+                "The file is truncated or its structure is damaged. Recreate it from its source.",
                 None,
             ),
             "dataset_tensor_bytes"
@@ -223,17 +223,17 @@ fn recommend(path: &str, report: &mut Report) {
             | "payload_offsets"
             | "payload_bounds" => report.recommend(
                 "lost_chunks",
-                "Chunks are lost or damaged. Other chunks can be read; make the array anew from its source.",
+                "Chunks are lost or damaged. Other chunks can be read; recreate the array from its source.",
                 None,
             ),
             "chunk_decode_skipped" => report.recommend(
                 "run_deep_verify",
-                "Not every chunk was decoded. Look at all of them.",
+                "Not every chunk was decoded. Check all of them.",
                 Some(format!("tet verify --deep {path}")),
             ),
             "payload_order" => report.recommend(
                 "non_contiguous_payloads",
-                "Payloads are not back to back in the order of the index. Nothing is wrong with them.",
+                "Payloads are not contiguous in index order. They are not damaged.",
                 None,
             ),
             _ => {}

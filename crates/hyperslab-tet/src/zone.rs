@@ -285,7 +285,7 @@ mod tests {
 
     /// Compares blocks with and without missing values with a cell-by-cell walk.
     #[test]
-    fn many_blocks_are_as_one() {
+    fn statistics_of_blocks_match_a_single_pass() {
         let mut cells: Vec<f32> = (0..100_000).map(|cell| (cell as f32 * 0.37).sin() * 1e3).collect();
         (cells[40_000], cells[99_999], cells[70_000]) = (f32::NAN, -f32::NAN, f32::NEG_INFINITY);
         let raw: Vec<u8> = cells.iter().flat_map(|cell| cell.to_le_bytes()).collect();
@@ -313,7 +313,7 @@ mod tests {
     proptest::proptest! {
         /// Numbers, zeros of both signs and NaNs, in complete and incomplete blocks.
         #[test]
-        fn the_ends_are_those_of_total_order(
+        fn minimum_and_maximum_follow_total_order(
             cells in proptest::collection::vec(
                 proptest::prop_oneof![
                     8 => -9.0_f64..9.0,

@@ -1,5 +1,5 @@
-//! What a power cut can leave: the order of writing, syncing and renaming.
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+//! Tests the state after a power cut: the order of writing, syncing and renaming.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 
@@ -40,9 +40,9 @@ fn a_new_file_costs_no_sync_and_one_that_replaces_is_synced_first() {
     assert_eq!(trace.violations(true), Vec::<String>::new());
 }
 
-/// The redo file is durable before it counts, the target before the redo file goes.
+/// The redo file is durable before it becomes valid, and the target before the redo file is removed.
 #[test]
-fn an_append_is_journalled() {
+fn appends_are_journalled() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().canonicalize().unwrap().join("x.tet");
     make(&path, |_| {});
@@ -62,7 +62,7 @@ fn an_append_is_journalled() {
     let synced = last(&|step| *step == Step::Sync(path.clone()));
     let removed = at(&|step| *step == Step::Remove(redo.clone()));
     assert!(renamed < first_change && last_change < synced && synced < removed, "{:#?}", trace.steps);
-    // Payloads and footer are durable before the head that names them.
+    // Payloads and footer are durable before the head that refers to them.
     let before_head = at(&|step| *step == Step::Sync(path.clone()));
     assert!(first_change < before_head && before_head < last_change, "{:#?}", trace.steps);
     assert_eq!(trace.steps.last(), Some(&Step::SyncFolder(path.parent().unwrap().to_owned())));

@@ -1,5 +1,5 @@
-//! Both directions with the real thing: tet-py through the interpreter that `HYPERSLAB_PEERS` names, the tetration crate
-//! through `peers/tetration`, which is built here.
+//! Tests against both other implementations: tet-py, through the interpreter named by `HYPERSLAB_PEERS`, and the tetration
+//! crate, through `peers/tetration`, which is built here.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -87,7 +87,7 @@ fn assert_whole(path: &Path) -> hyperslab_tet::FileReport {
     report
 }
 
-/// Everything that the crate finds in a file: its answer, and each dataset's elements.
+/// The crate's description of a file, and each dataset's elements.
 fn dump(path: &Path) -> (Value, Vec<Vec<u8>>) {
     let folder = tempfile::tempdir().unwrap();
     let text = run(tetration().arg("dump").args([path, folder.path()]));
@@ -98,7 +98,7 @@ fn dump(path: &Path) -> (Value, Vec<Vec<u8>>) {
     (found, elements)
 }
 
-/// Reads a file with both, and compares everything.
+/// Reads a file with both implementations and compares everything.
 fn assert_same(path: &Path) {
     let (found, elements) = dump(path);
     let store = open_path(path).unwrap();
@@ -201,7 +201,7 @@ fn sample_files_of_the_crate_are_judged_alike() {
             let theirs: Value = serde_json::from_str(&run(tetration().arg("verify").arg(&path))).unwrap();
             let ours = verify_path(&path, Depth::Deep).unwrap();
             assert_eq!(theirs["ok"], ours.ok, "{}: {:#?}", path.display(), ours.report.findings);
-            // One has a damaged footer, for which the crate refuses the arrays as well.
+            // One has a damaged footer, which makes the crate refuse the arrays as well.
             if ours.ok {
                 assert_same(&path);
             } else {
@@ -225,7 +225,7 @@ fn sample_files_of_the_crate_are_judged_alike() {
     }
 }
 
-/// A file with everything that we write.
+/// Writes a file that uses all of our features.
 fn write_ours(path: &Path, datasets: usize, options: TetOptions) {
     let mut sink: Box<dyn Sink> = Box::new(TetSink::create(path, options).unwrap());
     sink.group("/g", &[("note", "a group")].into_iter().collect()).unwrap();
@@ -265,7 +265,7 @@ fn write_chunks(array: &dyn hyperslab_core::ArraySink, spec: &ArraySpec, bytes: 
     }
 }
 
-/// The crate and tet-py must find in a file of ours what we wrote.
+/// Checks that the crate and tet-py read our file as expected.
 fn assert_read_by_others(path: &Path, expected: &[Vec<u8>]) {
     assert_whole(path);
     let report: Value = serde_json::from_str(&run(tetration().arg("verify").arg(path))).unwrap();

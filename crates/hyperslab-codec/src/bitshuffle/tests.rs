@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_do_no_harm(data: Vec<u8>, len in 0..200u8, block in 0..64u8, size in 0..10usize) {
+    fn arbitrary_bytes_never_panic(data: Vec<u8>, len in 0..200u8, block in 0..64u8, size in 0..10usize) {
         let stream = [&[0, 0, 0, 0, 0, 0, 0, len, 0, 0, 0, block][..], &data].concat();
         for stream in [&stream, &data] {
             let mut out = vec![0; len.into()];

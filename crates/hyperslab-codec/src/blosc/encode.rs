@@ -1,27 +1,27 @@
-//! Writing version 2 chunks.
+//! Writes version 2 chunks.
 
 use super::{CODEC, Codec, Filter, MAX_SPLITS, MIN_SPLIT};
 use crate::error::{Result, invalid, unsupported};
 use crate::{bitshuffle, deflate, lz4, shuffle, snappy, zstd};
 
-/// Chunks shorter than this are stored as they are, as C-Blosc does.
+/// Shorter chunks are stored uncompressed, as in C-Blosc.
 const MIN_LEN: usize = 128;
-/// The longest chunk: the header has 31 bits for it.
+/// The maximum length of a chunk: the header has 31 bits for it.
 const MAX_LEN: usize = i32::MAX as usize - 16;
 
-/// How to write a chunk.
+/// Options for writing a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// What streams are compressed with; not [`Codec::BloscLz`].
+    /// The codec for streams; not [`Codec::BloscLz`].
     pub codec: Codec,
-    /// The codec's own level, where it has levels. 0 stores the bytes as they are.
+    /// The codec's own level, if it has levels. 0 stores the bytes uncompressed.
     pub level: i32,
-    /// [`Filter::Shuffle`], [`Filter::Bitshuffle`] or none. The shuffle's size is that of an element.
+    /// [`Filter::Shuffle`], [`Filter::Bitshuffle`] or none. The shuffle's group size is the element size.
     pub filter: Option<Filter>,
-    /// Size of an element, 1 to 255.
+    /// The element size, 1 to 255.
     pub element: usize,
-    /// Bytes of a block; 0 leaves the choice to the encoder.
+    /// The block size in bytes; 0 to let the encoder choose.
     pub block_len: usize,
 }
 
@@ -33,19 +33,19 @@ impl Options {
         Self { codec, level, filter, element, block_len: 0 }
     }
 
-    /// The same with another filter.
+    /// Sets the filter.
     #[must_use]
     pub const fn with_filter(self, filter: Option<Filter>) -> Self {
         Self { filter, ..self }
     }
 
-    /// The same with blocks of about this many bytes.
+    /// Sets the approximate block size in bytes.
     #[must_use]
     pub const fn with_block_len(self, block_len: usize) -> Self {
         Self { block_len, ..self }
     }
 
-    /// Whole elements, whole groups of 8 of them for the sake of bit shuffle, and no more than there is.
+    /// Rounds to whole groups of 8 elements, which bit shuffle needs, but to no more than the chunk.
     fn block_len_for(&self, len: usize) -> usize {
         let wanted = match (self.block_len, self.codec) {
             (0, Codec::Zstd | Codec::Zlib) => 256 << 10,
@@ -87,7 +87,7 @@ fn encode_all(src: &[u8], options: Options, out: &mut Vec<u8>) -> Result<()> {
         Codec::Zlib => 3,
         Codec::Zstd => 4,
     };
-    // C-Blosc's own choice: fast codecs gain from a stream per byte, strong ones do not.
+    // As in C-Blosc: fast codecs gain from one stream per byte, strong ones do not.
     let split = matches!(options.codec, Codec::Lz4 | Codec::Snappy);
     let flags = filter_flag | u8::from(!split) << 4 | codec_flag << 5;
     let block_len = options.block_len_for(src.len());
@@ -125,7 +125,7 @@ fn encode_blocks(
         let filtered = &mut filtered[..block.len()];
         match options.filter {
             Some(Filter::Shuffle { .. }) => shuffle::encode(element, block, filtered)?,
-            // Version 2 leaves a block alone that is not whole groups of 8 elements.
+            // Version 2 does not bit-shuffle a block that is not whole groups of 8 elements.
             Some(Filter::Bitshuffle) if (block.len() / element).is_multiple_of(8) => {
                 let body = block.len() / element * element;
                 bitshuffle::encode_block(element, &block[..body], &mut filtered[..body])?;
@@ -137,7 +137,7 @@ fn encode_blocks(
         out[places + 4 * i..places + 4 * i + 4].copy_from_slice(&place.to_le_bytes());
         let many =
             split && block.len() == block_len && element <= MAX_SPLITS && block_len / element >= MIN_SPLIT;
-        // A shorter last block is whole, and so is one that does not divide evenly.
+        // A shorter last block is not split, nor is one that does not divide evenly.
         let each = if many && block_len.is_multiple_of(element) { block_len / element } else { block.len() };
         for stream in filtered.chunks(each) {
             encode_stream(stream, options, out)?;
@@ -146,7 +146,7 @@ fn encode_blocks(
     Ok(())
 }
 
-/// Appends one stream and its size; stored as it is where it does not shrink.
+/// Appends one stream and its size. It is stored uncompressed if it does not shrink.
 fn encode_stream(stream: &[u8], options: Options, out: &mut Vec<u8>) -> Result<()> {
     let at = out.len();
     out.extend([0; 4]);

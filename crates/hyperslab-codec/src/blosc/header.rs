@@ -1,14 +1,14 @@
-//! The 16 or 32 bytes before a chunk's blocks.
+//! The header of a chunk, 16 or 32 bytes.
 
 use super::CODEC;
 use crate::bytes::Reader;
 use crate::error::{Result, corrupt, unsupported};
 
-/// What streams are compressed with.
+/// The codec of streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Codec {
-    /// Blosc's own variety of FastLZ.
+    /// Blosc's own variant of FastLZ.
     BloscLz,
     /// LZ4 blocks, of either compressor.
     Lz4,
@@ -31,13 +31,13 @@ pub enum Filter {
     },
     /// Bit shuffle of whole groups of 8 elements.
     Bitshuffle,
-    /// Exclusive or with what came before.
+    /// XOR with earlier data.
     Delta,
-    /// Low bits were cleared; nothing to undo.
+    /// Low bits were cleared, which cannot be undone.
     TruncatePrecision,
 }
 
-/// Chunks of version 3 and up that need no blocks.
+/// Special chunks of version 3 and up, which have no blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Special {
     /// An ordinary chunk.
@@ -52,43 +52,43 @@ pub enum Special {
     Unset,
 }
 
-/// A chunk's header. All sizes are claims until the chunk is decoded.
+/// A chunk's header. All sizes are unverified until the chunk is decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Header {
     /// Format version.
     pub version: u8,
-    /// Size of an element in bytes.
+    /// The element size in bytes.
     pub element: usize,
-    /// Bytes that the chunk decodes to.
+    /// The size of the decoded chunk.
     pub decoded_len: usize,
-    /// Bytes of every block but perhaps the last.
+    /// The size of every block except perhaps the last.
     pub block_len: usize,
-    /// Bytes of the chunk, this header included.
+    /// The stored size of the chunk, including the header.
     pub stored_len: usize,
-    /// What streams are compressed with.
+    /// The codec of streams.
     pub codec: Codec,
-    /// Whether the decoded bytes follow the header as they are.
+    /// Whether the decoded bytes follow the header uncompressed.
     pub memcpyed: bool,
-    /// Whether the chunk needs no blocks.
+    /// Whether the chunk is special and has no blocks.
     pub special: Special,
     /// Whether blocks may be split into a stream per byte of an element.
     pub(super) split: bool,
-    /// Bytes of the header itself.
+    /// The size of the header itself.
     pub(super) len: usize,
     filters: [Option<Filter>; 6],
 }
 
 impl Header {
-    /// Bytes of the shortest header.
+    /// The size of the shortest header.
     pub const MIN_LEN: usize = 16;
 
     /// Parses the header at the front of `src`.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::CodecError::Corrupt) if it is impossible, [`Unsupported`](crate::CodecError::Unsupported)
-    /// where it names codecs or filters that are not built in.
+    /// [`Corrupt`](crate::CodecError::Corrupt) if it is invalid, [`Unsupported`](crate::CodecError::Unsupported)
+    /// if it uses codecs or filters that are not built in.
     pub fn parse(src: &[u8]) -> Result<Self> {
         let mut reader = Reader::new(CODEC, src);
         let [version, _, flags, element] = reader.array()?;

@@ -44,7 +44,7 @@ fn chunks_of_c_blosc_decode() {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn chunks_round_trip() {
     for codec in [Codec::Lz4, Codec::Snappy, Codec::Zlib, Codec::Zstd] {
         for element in [1, 2, 3, 4, 8, 16, 17, 255] {
             for filter in [None, Some(Filter::Shuffle { size: element }), Some(Filter::Bitshuffle)] {
@@ -72,7 +72,7 @@ fn wrong_options_are_errors() {
 
 proptest! {
     #[test]
-    fn damage_does_no_harm(
+    fn damage_never_panics(
         which in 0..20usize,
         head in 0..40usize,
         anywhere: prop::sample::Index,
@@ -92,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_streams_do_no_harm(data: Vec<u8>, len in 0..600usize) {
+    fn arbitrary_streams_never_panic(data: Vec<u8>, len in 0..600usize) {
         let _ = blosclz::decode(&data, &mut vec![0; len]);
     }
 }

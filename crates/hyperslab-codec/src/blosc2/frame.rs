@@ -5,7 +5,7 @@ use crate::blosc::Chunk;
 use crate::bytes::Reader;
 use crate::error::{Result, corrupt, size, unsupported};
 
-/// Blocks up to this size are decoded even where the array is much smaller.
+/// Blocks of up to this size are decoded even if the array is much smaller.
 const MAX_BLOCK: usize = 1 << 24;
 
 /// A parsed frame.
@@ -32,8 +32,8 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::CodecError::Corrupt) if it is not a frame or an impossible one,
-    /// [`Unsupported`](crate::CodecError::Unsupported) if it is of a kind that is not read.
+    /// [`Corrupt`](crate::CodecError::Corrupt) if it is not a valid frame,
+    /// [`Unsupported`](crate::CodecError::Unsupported) for an unsupported kind of frame.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         let mut reader = Reader::new(CODEC, bytes);
         let magic: [u8; 10] = reader.array()?;
@@ -79,13 +79,13 @@ impl<'a> Frame<'a> {
         Ok(Self { bytes, header_len, decoded_len, stored_len, element, chunk_len, array })
     }
 
-    /// The array that the frame holds, if it says that it holds one.
+    /// The array in the frame, if it holds one.
     #[must_use]
     pub const fn array(&self) -> Option<&NdShape> {
         self.array.as_ref()
     }
 
-    /// The size that the frame decodes to: of the array, if it holds one; else of all chunks. A claim.
+    /// The decoded size, unverified: that of the array if the frame holds one, else that of all chunks.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl<'a> Frame<'a> {
         for (i, place) in places.into_iter().enumerate() {
             match self.place(place)? {
                 Place::Chunk(stored) => {
-                    // Only blocks that meet the array are decoded, so that padding costs nothing.
+                    // Decode only blocks that overlap the array, so that padding costs nothing.
                     array.each_block(i, |number, origin| {
                         if stored.block_range(number).len() != block_len {
                             return Err(corrupt(
@@ -162,7 +162,7 @@ impl<'a> Frame<'a> {
         Ok(())
     }
 
-    /// The places of `count` chunks.
+    /// The offsets of `count` chunks.
     fn places(&self, count: usize) -> Result<Vec<i64>> {
         let index = &self.bytes[self.header_len + self.stored_len..];
         let index = Chunk::parse(index)?;
@@ -212,7 +212,7 @@ fn tagged<const N: usize>(reader: &mut Reader<'_>, tag: u8) -> Result<[u8; N]> {
     reader.array()
 }
 
-/// A big-endian size: not negative.
+/// A big-endian size, which must not be negative.
 fn claim<const N: usize>(bytes: [u8; N]) -> Result<usize> {
     let mut wide = [0; 8];
     wide[8 - N..].copy_from_slice(&bytes);

@@ -23,7 +23,7 @@ fn fletcher32_slow(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn numcodecs_and_hdf5_sum_the_same() {
+fn checksums_match_numcodecs_and_hdf5() {
     // numcodecs 0.16.6: CRC32, Adler32, JenkinsLookup3, Fletcher32; the last also by libhdf5 2.0.0.
     for (len, crc, adler, jenkins, fletcher) in [
         (2, "cd9a024f", "09000a00", "16b8fe16", "08000800"),
@@ -47,7 +47,7 @@ fn numcodecs_and_hdf5_sum_the_same() {
 }
 
 #[test]
-fn digests_are_those_of_python() {
+fn digests_match_python() {
     assert_eq!(md5(&sample(1001))[..], hex("bc4440f1dbd2cac08b16895cfcebe920"));
     assert_eq!(
         sha256(&sample(1001))[..],
@@ -56,7 +56,7 @@ fn digests_are_those_of_python() {
 }
 
 #[test]
-fn fletcher32_in_either_order_is_right_and_nothing_else() {
+fn fletcher32_is_accepted_in_both_byte_orders_only() {
     let bytes = sample(7);
     verify_fletcher32(&bytes, 0x464f_94fe).unwrap();
     verify_fletcher32(&bytes, 0x4f46_fe94).unwrap();

@@ -1,4 +1,4 @@
-//! Every codec that encodes, so that a fuzzer starts from streams that are right but for a few bytes.
+//! Round trips through every codec with an encoder. A fuzzer thus starts from valid streams with a few changed bytes.
 
 use crate::blosc::{self, Codec, Filter, Options};
 use crate::deflate::Wrapper;
@@ -8,27 +8,27 @@ use crate::{
     zstd,
 };
 
-/// What encodes and what decodes again.
+/// An encoder and its decoder.
 #[derive(Debug, Clone, Copy)]
 pub struct RoundTrip {
     /// The codec's name.
     pub name: &'static str,
-    /// The length of its input is a multiple of this.
+    /// The input length must be a multiple of this.
     pub unit: usize,
-    /// Encodes; `None` where the codec refuses.
+    /// Encodes; `None` if the codec refuses the input.
     pub encode: fn(&[u8]) -> Option<Vec<u8>>,
-    /// Decodes to so many bytes; `None` where the codec finds damage.
+    /// Decodes to this many bytes; `None` if the codec finds damage.
     pub decode: fn(&[u8], usize) -> Option<Vec<u8>>,
 }
 
 impl RoundTrip {
-    /// Encodes and decodes; then changes bytes of the stream and decodes once more.
+    /// Encodes and decodes, then changes bytes of the stream and decodes again.
     ///
-    /// Each patch is a place, of two bytes, and a value.
+    /// Each patch is a two-byte position and a value.
     ///
     /// # Panics
     ///
-    /// Where what comes out is not what went in.
+    /// If the output differs from the input.
     pub fn check(&self, src: &[u8], patches: &[[u8; 3]]) {
         let src = &src[..src.len() / self.unit * self.unit];
         let Some(mut stream) = (self.encode)(src) else { return };
@@ -74,7 +74,7 @@ fn n_bit(elements: usize) -> Option<nbit::NBit> {
     nbit::NBit::parse(&[8, 0, u32::try_from(elements).ok()?, 1, 2, 0, 16, 0]).ok()
 }
 
-/// Parameters of HDF5's scale-offset filter: 4-byte integers, as many bits as they need.
+/// Parameters of HDF5's scale-offset filter: 4-byte integers, with as many bits as needed.
 fn scaled(elements: usize) -> Option<scale_offset::ScaleOffset> {
     let mut client = [0; 20];
     client[..6].copy_from_slice(&[2, 0, u32::try_from(elements).ok()?, 0, 4, 1]);

@@ -1,4 +1,4 @@
-//! Writing szip streams: for every block, whichever option is shortest.
+//! Writes szip streams, choosing the shortest option for every block.
 
 use super::{CODEC, MAX_PAIR, SEGMENT, Szip};
 use crate::bits::BitWriter;
@@ -10,8 +10,8 @@ impl Szip {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::CodecError::Invalid) if `src` is not whole pixels or longer than 32 bits can say, or has pixels
-    /// of more bits than the parameters state.
+    /// [`Invalid`](crate::CodecError::Invalid) if `src` is not whole pixels or longer than a 32-bit length, or if a pixel has
+    /// more bits than the parameters allow.
     pub fn encode(&self, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let stated = u32::try_from(src.len()).map_err(|_| invalid(CODEC, "too many bytes"))?;
         let base = out.len();
@@ -55,7 +55,7 @@ impl Szip {
                 }
                 samples.push(sample);
             }
-            // Padding repeats the last sample, which costs nothing when predicted.
+            // Pad with the last sample, which costs nothing if predicted.
             let pad = if self.predict { samples.last().copied().unwrap_or(0) } else { 0 };
             samples.resize(whole, pad);
             if self.predict {
@@ -84,11 +84,11 @@ fn fold(samples: &mut [u32], most: u32) {
     }
 }
 
-/// The run of zero blocks that is not written yet.
+/// The pending run of zero blocks.
 #[derive(Default)]
 struct Zeros {
     count: u32,
-    /// The sample stored whole that begins the run, if the run begins the scanline.
+    /// The reference sample at the start of the run, if the run starts the scanline.
     reference: Option<u32>,
 }
 
@@ -100,7 +100,7 @@ struct Coder<'a> {
     zeros: Zeros,
 }
 
-/// How a block is written.
+/// The encoding of a block.
 #[derive(Clone, Copy)]
 enum Choice {
     Whole,
@@ -137,7 +137,7 @@ impl Coder<'_> {
         }
     }
 
-    /// Writes the run of zero blocks; `to_end` where it reaches the end of a segment or scanline.
+    /// Writes the run of zero blocks. `to_end` is set if it reaches the end of a segment or scanline.
     fn flush_zeros(&mut self, to_end: bool) {
         let Zeros { count, reference } = std::mem::take(&mut self.zeros);
         if count == 0 {
@@ -154,11 +154,11 @@ impl Coder<'_> {
         });
     }
 
-    /// Bits of a block of `values`, and the option that takes so few.
+    /// The best option for a block of `values`, and its number of bits.
     fn choose(&self, reference: bool, values: &[u32]) -> Choice {
         let n = values.len() as u64;
         let mut best = (self.block as u64 * u64::from(self.bits), Choice::Whole);
-        // Identifiers of all ones and of zero are taken.
+        // The identifiers of all ones and of zero are reserved.
         let most = ((1 << self.id_len) - 3).min(self.bits);
         for k in 0..=most {
             let high: u64 = values.iter().map(|&value| u64::from(value) >> k).sum();
@@ -212,7 +212,7 @@ impl Coder<'_> {
     }
 }
 
-/// The values in pairs; a reference takes the place of the first one.
+/// The values in pairs. A reference sample replaces the first value.
 fn pairs_of(reference: bool, values: &[u32]) -> impl Iterator<Item = (u32, u32)> + '_ {
     let (lone, even) = values.split_at(usize::from(reference).min(values.len()));
     let even = even.as_chunks::<2>().0.iter().map(|&[first, second]| (first, second));

@@ -1,4 +1,4 @@
-//! First differences, exclusive or with the value before, and floats as scaled integers.
+//! First differences, XOR with the value before, and floats as scaled integers.
 
 use super::numbers::{Word, by_width};
 use crate::bytes::Reader;
@@ -12,7 +12,7 @@ const SCALE: &str = "float scale";
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) if it does not.
+/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) for invalid bytes.
 pub fn decode_delta(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     let mut reader = Reader::new(DELTA, src);
     let count = reader.u64_le()?;
@@ -36,7 +36,7 @@ fn sum<W: Word>(values: &[u8], out: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-/// Appends what [`decode_delta`] reads.
+/// Appends the encoding read by [`decode_delta`].
 ///
 /// # Errors
 ///
@@ -87,7 +87,7 @@ fn unxor<W: Word>(values: &[u8], out: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-/// The first value, then each exclusive-or the one before it.
+/// Encodes the first value, then the XOR of each value with the one before.
 ///
 /// # Errors
 ///
@@ -111,7 +111,7 @@ fn xor<W: Word>(values: &[u8], out: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-/// Integers of `width` bytes back to floats of `size` bytes: `scale * i + offset` in `f64`, rounded once.
+/// Converts integers of `width` bytes to floats of `size` bytes: `scale * i + offset` in `f64`, rounded once.
 ///
 /// # Errors
 ///
@@ -135,7 +135,7 @@ pub fn decode_float_scale(
         wide[..width].copy_from_slice(from);
         let shift = 64 - 8 * width as u32;
         let integer = ((u64::from_le_bytes(wide) << shift) as i64) >> shift;
-        // The integer becomes a float of the type first, as the library has it.
+        // Convert the integer to the float type first, like libtiledb.
         if size == 4 {
             let value = (scale * f64::from(integer as f32) + offset) as f32;
             to.copy_from_slice(&value.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Second differences, packed in as many bits as the largest needs.
+//! Second differences, packed in as many bits as the largest one needs.
 //!
 //! `u8 bits, u64 n`; with `bits` so large that nothing is saved, the values as they are; else the first two values, then
 //! per value a sign bit and `bits` bits of magnitude, highest first, in `u64` words that are stored little-endian.
@@ -13,7 +13,7 @@ const CODEC: &str = "double delta";
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) if it does not.
+/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) for invalid bytes.
 pub fn decode_double_delta(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     by_width!(size, CODEC, unpack(src, out))
 }
@@ -76,7 +76,7 @@ impl Bits<'_> {
     }
 }
 
-/// Appends what [`decode_double_delta`] reads.
+/// Appends the encoding read by [`decode_double_delta`].
 ///
 /// # Errors
 ///
@@ -97,7 +97,7 @@ fn pack<W: Word>(integer: Integer, src: &[u8], out: &mut Vec<u8>) -> Result<()> 
     let second = |index: usize| value(index) - 2 * value(index - 1) + value(index - 2);
     let mut bits = 0;
     if count > 2 {
-        // The first difference takes part in the maximum, though it is not stored.
+        // The first difference counts for the maximum, although it is not stored.
         let largest =
             (2..count).map(|index| second(index).abs()).max().unwrap_or(0).max((value(1) - value(0)).abs());
         if largest > i128::from(i64::MAX) {

@@ -34,7 +34,7 @@ fn check(name: &str, decode: impl FnOnce(&[u8], &[u8], &mut [u8]) -> crate::Resu
 }
 
 #[test]
-fn integers_are_those_of_libtiledb() {
+fn integers_match_libtiledb() {
     for (name, integer) in INTEGERS {
         let size = integer.size;
         check(&format!("bwr.{name}"), |metadata, stored, out| {
@@ -54,7 +54,7 @@ fn integers_are_those_of_libtiledb() {
 }
 
 #[test]
-fn scaled_floats_are_those_of_libtiledb() {
+fn scaled_floats_match_libtiledb() {
     // The library rounds when writing, so results are within half a step.
     for (name, size, scale, offset, width) in [("scale.f8", 8, 0.25, 10.0, 4), ("scale.f4", 4, 0.1, -3.0, 2)]
     {
@@ -72,7 +72,7 @@ fn scaled_floats_are_those_of_libtiledb() {
 }
 
 #[test]
-fn strings_are_those_of_libtiledb() {
+fn strings_match_libtiledb() {
     let words = |i: usize| {
         ["".to_owned(), "a".into(), "bb".into(), "quartz".into(), "a".repeat(300)][i / 4 % 5].clone()
     };
@@ -97,7 +97,7 @@ fn strings_are_those_of_libtiledb() {
 }
 
 #[test]
-fn encryption_is_that_of_libtiledb() {
+fn encryption_matches_libtiledb() {
     let (metadata, stored, raw) = tile("aes");
     let key = *b"0123456789abcdef0123456789ABCDEF";
     let (iv, tag) = (metadata[16..28].try_into().unwrap(), metadata[28..44].try_into().unwrap());

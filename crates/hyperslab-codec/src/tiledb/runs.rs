@@ -1,4 +1,4 @@
-//! Runs of equal cells: the cell, then a big-endian `u16` of how many.
+//! Runs of equal cells: the cell, then a big-endian `u16` count.
 
 use crate::error::{Result, corrupt, invalid, size as size_error};
 
@@ -8,7 +8,7 @@ const CODEC: &str = "rle";
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) if they do not.
+/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) for invalid bytes.
 pub fn decode_runs(cell: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     if cell == 0 || !src.len().is_multiple_of(cell + 2) {
         return Err(corrupt(

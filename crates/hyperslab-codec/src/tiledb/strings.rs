@@ -1,4 +1,4 @@
-//! Runs and dictionaries of strings: the strings' offsets come out with them.
+//! Runs and dictionaries of strings. Decoding also restores the strings' offsets.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::error::{Result, corrupt, invalid, size as size_error};
 const RUNS: &str = "string rle";
 const DICTIONARY: &str = "string dictionary";
 
-/// Bytes of the numbers inside runs.
+/// The widths of the numbers inside runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StringRuns {
     /// Of a run's count.
@@ -16,7 +16,7 @@ pub struct StringRuns {
     pub length_bytes: u8,
 }
 
-/// Bytes of the numbers inside a dictionary and the ids.
+/// The widths of the ids and of the numbers inside a dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StringDictionary {
     /// Of an id.
@@ -46,7 +46,7 @@ fn put(value: usize, width: u8, out: &mut Vec<u8>) {
     out.extend(&(value as u64).to_be_bytes()[8 - usize::from(width)..]);
 }
 
-/// The fewest bytes, of 1, 2, 4 and 8, that hold the number.
+/// The smallest width of 1, 2, 4 or 8 bytes for a number.
 const fn width_of(largest: usize) -> u8 {
     match largest as u64 {
         0..=0xff => 1,
@@ -60,7 +60,7 @@ const fn width_of(largest: usize) -> u8 {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) if they do not.
+/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) for invalid bytes.
 pub fn decode_string_runs(
     form: StringRuns,
     mut src: &[u8],
@@ -125,7 +125,7 @@ pub fn encode_string_runs<'a>(
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) if they do not.
+/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) for invalid bytes.
 pub fn decode_string_dictionary(
     form: StringDictionary,
     mut dictionary: &[u8],
@@ -169,12 +169,12 @@ pub fn decode_string_dictionary(
     Ok(())
 }
 
-/// Appends the dictionary of these strings to `dictionary` and their ids to `out`. The width of an id is chosen by the
-/// number of strings, not of different ones, as the library does.
+/// Appends the dictionary of these strings to `dictionary` and their ids to `out`. Like libtiledb, chooses the width of an id
+/// by the number of strings, not of distinct ones.
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) for more strings than a `usize` counts.
+/// [`Invalid`](crate::CodecError::Invalid) if the number of strings exceeds `usize`.
 pub fn encode_string_dictionary<'a>(
     strings: impl Iterator<Item = &'a [u8]> + Clone,
     dictionary: &mut Vec<u8>,

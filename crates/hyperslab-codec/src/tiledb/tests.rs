@@ -16,7 +16,7 @@ fn ints(values: &[i32]) -> Vec<u8> {
 const INT32: Integer = Integer { size: 4, signed: true };
 
 #[test]
-fn bit_width_reduction_is_the_librarys() {
+fn bit_width_reduction_matches_libtiledb() {
     let x = ints(&[0, 1, 2, 3, 4, 5, 6, 7, 1000, -5]);
     for (window, metadata, data) in [
         (256, "fbffffff 10 28000000", "050006000700080009000a000b000c00ed030000"),
@@ -32,7 +32,7 @@ fn bit_width_reduction_is_the_librarys() {
 }
 
 #[test]
-fn differences_are_the_librarys() {
+fn differences_match_libtiledb() {
     let s = ints(&[10, 10, 12, 300, 70000]);
     let mut back = vec![0; s.len()];
     let (mut windows, mut out) = (Vec::new(), Vec::new());
@@ -56,7 +56,7 @@ fn differences_are_the_librarys() {
 }
 
 #[test]
-fn double_delta_is_the_librarys() {
+fn double_delta_matches_libtiledb() {
     let values = ints(&[100, 110, 121, 131, 140]);
     let mut out = Vec::new();
     encode_double_delta(INT32, &values, &mut out).unwrap();
@@ -67,7 +67,7 @@ fn double_delta_is_the_librarys() {
 }
 
 #[test]
-fn runs_are_the_librarys() {
+fn runs_match_libtiledb() {
     let mut out = Vec::new();
     encode_runs(4, &ints(&[7, 7, 7, 9]), &mut out).unwrap();
     assert_eq!(out, hex("070000000003 090000000001"));
@@ -77,7 +77,7 @@ fn runs_are_the_librarys() {
 }
 
 #[test]
-fn scaled_floats_are_the_librarys() {
+fn scaled_floats_match_libtiledb() {
     let floats: Vec<u8> = [10.0_f64, 10.25, 10.754, 11.0001].iter().flat_map(|x| x.to_le_bytes()).collect();
     let mut out = Vec::new();
     encode_float_scale(8, 0.25, 10.0, 2, &floats, &mut out).unwrap();
@@ -89,7 +89,7 @@ fn scaled_floats_are_the_librarys() {
 }
 
 #[test]
-fn strings_are_the_librarys() {
+fn strings_match_libtiledb() {
     let strings: [&[u8]; 5] = [b"a", b"a", b"bb", b"a", b""];
     let (mut out, mut back, mut offsets) = (Vec::new(), [0; 5], Vec::new());
     let form = encode_string_runs(strings.into_iter(), &mut out);
@@ -105,7 +105,7 @@ fn strings_are_the_librarys() {
     assert_eq!((&back, offsets.as_slice()), (b"aabba", &[0, 1, 2, 4, 5][..]));
 }
 
-/// The length of the last string counts too, which the library forgets.
+/// The length of the last string must be included, which libtiledb forgets.
 #[test]
 fn a_long_last_string_survives_runs() {
     let long = vec![b'x'; 300];
@@ -118,7 +118,7 @@ fn a_long_last_string_survives_runs() {
 
 proptest! {
     #[test]
-    fn integers_come_back(
+    fn integers_round_trip(
         values in prop::collection::vec(any::<i64>(), 0..200),
         shift in 0_u32..64,
         size in prop::sample::select(vec![1_usize, 2, 4, 8]),
@@ -145,7 +145,7 @@ proptest! {
         prop_assert_eq!(&back, &bytes);
     }
 
-    /// Whatever the bytes, a decoder returns.
+    /// Decoders terminate for any bytes.
     #[test]
     fn noise_is_refused_or_decoded(
         noise in prop::collection::vec(any::<u8>(), 0..80),

@@ -17,7 +17,7 @@ fn length(bytes: &[u8]) -> usize {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) if windows and bytes do not agree.
+/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) if windows and bytes do not match.
 pub fn decode_bit_width(integer: Integer, windows: &[u8], src: &[u8], out: &mut [u8]) -> Result<()> {
     by_width!(integer.size, WIDTH, widen_all(integer, windows, src, out))
 }
@@ -61,12 +61,12 @@ fn widen<W: Word, const N: usize>(signed: bool, base: W, bytes: &[u8], out: &mut
     }
 }
 
-/// Bytes of a window of at most `max` bytes over a part of `part` bytes.
+/// The size of a window of at most `max` bytes, for a part of `part` bytes.
 fn window_bytes(max: usize, part: usize, size: usize) -> usize {
     (part.min(max) / size * size).max(size)
 }
 
-/// Appends the reduced windows to `out` and their metadata to `windows`; says how many windows there are.
+/// Appends the reduced windows to `out` and their metadata to `windows`. Returns the number of windows.
 ///
 /// # Errors
 ///
@@ -112,7 +112,7 @@ fn reduce_all<W: Word>(
     Ok(count)
 }
 
-/// The width that holds a range of values: one more than the range must fit, and signed types keep their sign bit.
+/// The bit width for a range of values: it must hold one more than the range, and signed types keep their sign bit.
 fn bits_of(integer: Integer, range: i128) -> usize {
     let needed = range + 1;
     let fits = |bits: u32| {
@@ -129,7 +129,7 @@ fn bits_of(integer: Integer, range: i128) -> usize {
 ///
 /// # Errors
 ///
-/// [`Size`](crate::CodecError::Size) if windows and bytes do not agree.
+/// [`Size`](crate::CodecError::Size) if windows and bytes do not match.
 pub fn decode_positive_delta(size: usize, windows: &[u8], src: &[u8], out: &mut [u8]) -> Result<()> {
     if src.len() != out.len() {
         return Err(size_error(POSITIVE, out.len(), src.len()));
@@ -158,7 +158,7 @@ fn add_up<W: Word>(windows: &[u8], src: &[u8], out: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-/// Appends the differences inside each window to `out` and the windows' metadata to `windows`; says how many there are.
+/// Appends the differences inside each window to `out` and the windows' metadata to `windows`. Returns the number of windows.
 ///
 /// # Errors
 ///

@@ -260,7 +260,7 @@ fn bit_planes(reader: &mut BitReader<'_>, max_bits: u32, width: u32, planes: u32
     }
 }
 
-/// Counts zeros up to the next one, which is consumed too; after `room` zeros no one follows.
+/// Counts zeros up to the next one bit, which is consumed too. After `room` zeros there is no one bit.
 fn zero_run(reader: &mut BitReader<'_>, left: &mut u32, room: usize) -> usize {
     let mut zeros = 0;
     while zeros < room && *left > 0 {

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_comes_once_and_frequencies_rise() {
+    fn every_position_occurs_once_in_order_of_frequency() {
         for dimensions in 1..=4 {
             let order = order(dimensions);
             let mut sorted = order.to_vec();

@@ -1,4 +1,4 @@
-//! Frames that are decoded piece by piece, only as far as needed.
+//! Decodes frames piece by piece, only as far as needed.
 
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
@@ -10,13 +10,13 @@ const WINDOW_LOG: u32 = 23;
 
 /// Decodes frames from the front, in pieces.
 ///
-/// Unlike [`decode`](super::decode) this keeps a window of what was decoded, of the size that a frame claims; frames
-/// that claim more than 8 MiB are refused.
+/// Unlike [`decode`](super::decode) this keeps a window of decoded data, of the size stated by a frame. Frames
+/// with a window of more than 8 MiB are refused.
 pub struct Stream<S> {
     context: DCtx<'static>,
     src: S,
     at: usize,
-    /// Has a frame begun that has not ended?
+    /// Whether a frame has begun but not ended.
     inside: bool,
 }
 
@@ -27,11 +27,11 @@ impl<S> std::fmt::Debug for Stream<S> {
 }
 
 impl<S: AsRef<[u8]>> Stream<S> {
-    /// The content of the frames of `src`.
+    /// A stream over the frames of `src`.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::CodecError::Corrupt) if there is no frame, [`Invalid`](crate::CodecError::Invalid) without
+    /// [`Corrupt`](crate::CodecError::Corrupt) if there is no frame, [`Invalid`](crate::CodecError::Invalid) if there is no
     /// memory for a context.
     pub fn new(src: S) -> Result<Self> {
         if src.as_ref().is_empty() {
@@ -44,12 +44,12 @@ impl<S: AsRef<[u8]>> Stream<S> {
         Ok(Self { context, src, at: 0, inside: false })
     }
 
-    /// Fills `out` with what comes next; how many bytes, which are fewer than there is room for only at the end.
+    /// Fills `out` with the next bytes. Returns their number, which is less than the length of `out` only at the end.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::CodecError::Corrupt) if the frames are not whole, or a window is too large; nothing more
-    /// can be read then.
+    /// [`Corrupt`](crate::CodecError::Corrupt) if the frames are damaged, or a window is too large. Nothing more
+    /// can be read after that.
     pub fn read(&mut self, out: &mut [u8]) -> Result<usize> {
         let src = self.src.as_ref();
         let mut filled = 0;
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_any_size_make_the_whole() {
+    fn pieces_of_any_size_make_up_the_content() {
         let (plain, stored) = frames();
         for size in [1000, 128 << 10, plain.len(), plain.len() + 1] {
             let mut stream = Stream::new(&stored).unwrap();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_is_refused() {
+    fn incomplete_frames_are_refused() {
         let (_, mut stored) = frames();
         let all = |src: &[u8]| -> Result<()> {
             let mut stream = Stream::new(src)?;

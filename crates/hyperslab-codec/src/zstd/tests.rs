@@ -47,7 +47,7 @@ fn frames_follow_one_another_and_skippable_ones_are_skipped() {
 }
 
 #[test]
-fn a_front_is_what_the_whole_begins_with() {
+fn decoding_the_front_gives_the_same_bytes() {
     let plain: Vec<u8> = (0..200_000_u32).flat_map(|i| (i.wrapping_mul(i) / 7).to_le_bytes()).collect();
     let mut stored = Vec::new();
     encode(&plain, Options::level(3).with_checksum(true), &mut stored).unwrap();
@@ -69,7 +69,7 @@ fn a_front_is_what_the_whole_begins_with() {
 }
 
 #[test]
-fn no_front_of_what_does_not_say_its_size() {
+fn frames_without_a_size_have_no_front() {
     let mut out = [0; 3];
     assert!(!decode_front(&hex(UNSIZED), 6, &mut out));
     assert!(!decode_front(&hex(PLAIN), 161, &mut out));
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_do_no_harm(data: Vec<u8>, len in 0..512usize) {
+    fn arbitrary_bytes_never_panic(data: Vec<u8>, len in 0..512usize) {
         let stream = [&[0x28, 0xb5, 0x2f, 0xfd], &data[..]].concat();
         let mut out = vec![0; len];
         let _ = decode(&stream, &mut out);

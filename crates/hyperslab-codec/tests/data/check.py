@@ -1,4 +1,4 @@
-"""Reads what `tests/peers.rs` wrote with the formats' own implementations and compares the values."""
+"""Reads the output of `tests/peers.rs` with the formats' own implementations, and compares the values."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""Makes the reference bytes next to this file: stored chunks as the formats' own implementations write them.
+"""Creates the reference data beside this file: chunks written by the formats' own implementations.
 
 Needs h5py 3.16, hdf5plugin 7.1, numcodecs 0.16 and tiledb 0.36. Names say codec and case; `*.raw` is what the
 stored bytes must decode to, where a test does not compute that itself.
@@ -17,7 +17,7 @@ import tiledb
 assert h5py.version.hdf5_version == "2.0.0", h5py.version.hdf5_version
 assert numcodecs.__version__.startswith("0.16"), numcodecs.__version__
 
-numcodecs.blosc.set_nthreads(1)  # else blocks come in any order
+numcodecs.blosc.set_nthreads(1)  # otherwise the order of the blocks varies
 
 HERE = pathlib.Path(__file__).parent
 
@@ -133,9 +133,9 @@ def low_chunk(name, values, dtype, filter_id, options=(), memory=None, fill=None
         file.flush()
         mask, stored = node.read_direct_chunk((0,) * values.ndim)
         if mask:
-            return  # not compressible, so stored unfiltered
+            return  # incompressible, so stored unfiltered
         client = node.get_create_plist().get_filter(0)[2]
-        # What the filter itself gives back: from the file, not the cache, and in the file's own type.
+        # The output of the filter itself: read from the file, not the cache, in the stored type.
         del node
         node = h5py.h5d.open(file.id, b"a")
         raw = np.frombuffer(bytes(values.size * dtype.get_size()), f"V{dtype.get_size()}").reshape(values.shape).copy()

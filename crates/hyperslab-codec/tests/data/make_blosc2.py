@@ -1,4 +1,4 @@
-"""Makes Blosc2 frames of several chunks next to this file, which HDF5 does not write. Needs blosc2 4.14."""
+"""Creates Blosc2 frames of several chunks beside this file, which HDF5 does not write. Needs blosc2 4.14."""
 
 import pathlib
 

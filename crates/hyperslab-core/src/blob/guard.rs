@@ -1,12 +1,12 @@
-//! A guard for files that are cut short while they are mapped.
+//! Protects the process from mapped files that are truncated.
 //!
-//! Touching a part of a mapping that its file no longer has raises `SIGBUS`, which ends the process. An application that calls
-//! [`guard_mappings`] once and runs its work in [`guarded`] gets an error instead: the handler puts empty memory in the place of
-//! what is missing and notes which file it was, the work goes on to its end, and its result is thrown away. From then on every
-//! read of that mapping is an error. Outside of guarded work nobody could be told: there the handler says which signal it was and
-//! leaves the process to its end.
+//! Accessing a part of a mapping that is no longer in the file raises `SIGBUS`, which ends the process. An application that
+//! calls [`guard_mappings`] once and runs its work in [`guarded`] gets an error instead: the handler maps zeroed memory over
+//! the missing part and records the affected mapping. The work runs to its end, but its result is discarded, and every later
+//! read of that mapping fails. Outside of guarded work there is no caller to report an error to: the handler then prints a
+//! message and lets the signal end the process.
 //!
-//! As in every mapping, bytes that are missing from the last page that is left read as zeros, and no signal tells.
+//! As in every mapping, missing bytes of the last remaining page read as zeros, without a signal.
 
 #![expect(unsafe_code, reason = "signals are handled and mappings replaced by calls to the system")]
 
@@ -16,16 +16,16 @@ use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use crate::{Error, Result};
 
-/// Mappings that are guarded at once. Those beyond are not.
+/// The maximum number of guarded mappings. Any further mappings are not guarded.
 const SLOTS: usize = 1 << 14;
 
-/// A mapping that is guarded, as the handler sees it: without locks.
+/// A guarded mapping. The signal handler reads it without locks.
 struct Slot {
-    /// Its first byte; 0 for a free slot.
+    /// The address of its first byte; 0 for a free slot.
     start: AtomicUsize,
     /// The end of its last page.
     end: AtomicUsize,
-    /// Has its file been cut short?
+    /// Whether its file was truncated.
     cut: AtomicBool,
 }
 
@@ -33,13 +33,13 @@ static TABLE: [Slot; SLOTS] =
     [const { Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0), cut: AtomicBool::new(false) } };
         SLOTS];
 
-/// Slots that were ever used: no others are looked at.
+/// The number of slots that were ever used. The handler looks at no others.
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// Slots below `USED` that are free.
 static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
-/// Pieces of guarded work that run now.
+/// The number of guarded pieces of work that are running.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
-/// How often a file was found cut short.
+/// The number of truncations detected.
 static CUTS: AtomicUsize = AtomicUsize::new(0);
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
@@ -48,13 +48,13 @@ static PAGE: AtomicUsize = AtomicUsize::new(4096);
 const MESSAGE: &[u8] =
     b"hyperslab: a mapped file was truncated, and the missing part of a view into it was touched\n";
 
-/// Handles the signal of mapped files that are cut short, for mappings that are made from now on.
+/// Handles the signal for truncated files, for mappings created from now on.
 ///
-/// Does nothing the second time. A handler that was there is called for all other causes of the signal.
+/// Further calls do nothing. An earlier handler is called for all other causes of the signal.
 pub fn guard_mappings() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: asks for a number.
+        // SAFETY: the call only returns a number.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         PAGE.store(usize::try_from(page).unwrap_or(4096), Ordering::Relaxed);
         // SAFETY: all zeros are a valid `sigaction`: no flags, no mask, the default action.
@@ -70,13 +70,13 @@ pub fn guard_mappings() {
     });
 }
 
-/// Runs work; an error when a mapped file was cut short underneath, whatever the work says.
+/// Runs `work`. Fails if a mapped file was truncated meanwhile, whatever `work` returns.
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) for a file that was cut short, otherwise those of `work`.
+/// [`Io`](Error::Io) for a truncated file; otherwise as `work`.
 pub fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    /// Counted down also when the work panics.
+    /// Decrements the counter, even if the work panics.
     struct Running;
     impl Drop for Running {
         fn drop(&mut self) {
@@ -91,7 +91,7 @@ pub fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     let before = CUTS.load(Ordering::SeqCst);
     let result = work();
     drop(running);
-    // The error of a read that met the mark names the file, and says the same.
+    // If a read already noticed the truncation, its error names the file and is the better one.
     if CUTS.load(Ordering::SeqCst) == before || result.as_ref().is_err_and(is_cut) {
         return result;
     }
@@ -102,7 +102,7 @@ fn is_cut(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::UnexpectedEof)
 }
 
-/// What reading a file that was cut short answers.
+/// The error for reading a truncated file.
 fn cut_error(name: &str) -> Error {
     let source = io::Error::new(io::ErrorKind::UnexpectedEof, "truncated while it was mapped");
     Error::io(Arc::<str>::from(name), source)
@@ -135,7 +135,7 @@ impl Guarded {
         Self(Some(slot))
     }
 
-    /// Fails when the file was cut short.
+    /// Fails if the file was truncated.
     pub(super) fn check(&self, name: &str) -> Result<()> {
         match self.0 {
             Some(slot) if TABLE[slot].cut.load(Ordering::Relaxed) => Err(cut_error(name)),
@@ -154,9 +154,9 @@ impl Drop for Guarded {
 }
 
 extern "C" fn on_signal(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the system gives a valid pointer.
+    // SAFETY: the system passes a valid pointer.
     let info = unsafe { &*info };
-    // SAFETY: the signal is one that has an address.
+    // SAFETY: `SIGBUS` provides an address.
     let address = unsafe { info.si_addr() }.addr();
     let used = USED.load(Ordering::Acquire);
     let holds = |slot: &&Slot| {
@@ -176,9 +176,9 @@ extern "C" fn on_signal(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc
         // SAFETY: `write` may be called from a handler, and the text is static.
         unsafe { libc::write(2, MESSAGE.as_ptr().cast(), MESSAGE.len()) };
     }
-    // As if this handler were not there: the same instruction runs again, and raises the signal again.
+    // Restore the earlier handler. The instruction runs again and raises the signal again.
     if let Some(before) = BEFORE.get() {
-        // SAFETY: the action that was there before.
+        // SAFETY: this is the action that was installed before.
         unsafe { libc::sigaction(libc::SIGBUS, before, std::ptr::null_mut()) };
     } else {
         // SAFETY: the default action, which ends the process.
@@ -186,13 +186,13 @@ extern "C" fn on_signal(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc
     }
 }
 
-/// Puts memory of zeros in the place of a mapping, from the page of an address to its end.
+/// Maps zeroed memory over a mapping, from the page of an address to the end.
 fn replace(address: usize, end: usize) -> bool {
     let start = address & !(PAGE.load(Ordering::Relaxed) - 1);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
     let at = std::ptr::with_exposed_provenance_mut(start);
-    // SAFETY: the pages belong to a registered mapping, which is read-only and whose owner has not unmapped it: it takes itself
-    // off the table first. `mmap` is a plain system call.
+    // SAFETY: the pages belong to a registered mapping, which is read-only and not unmapped: its owner removes it from the
+    // table first. `mmap` is a plain system call.
     let made = unsafe { libc::mmap(at, end - start, libc::PROT_READ, flags, -1, 0) };
     made == at
 }
@@ -203,7 +203,7 @@ mod tests {
     use crate::{Blob, MappedBlob};
 
     #[test]
-    fn a_mapped_file_that_is_cut_short_is_an_error() {
+    fn truncated_mapped_files_are_errors() {
         guard_mappings();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
@@ -217,7 +217,7 @@ mod tests {
         std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(8192).unwrap();
         let error = guarded(sum).unwrap_err();
         assert!(error.to_string().contains("truncated"), "{error}");
-        // It stays an error, by name, and other files are not concerned.
+        // Later reads fail too, naming the file. Other files are not affected.
         let error = blob.read_range(0..10).unwrap_err();
         assert!(error.to_string().contains(&**blob.name()), "{error}");
         assert!(blob.mapped().is_none());

@@ -17,13 +17,13 @@ use crate::{Error, Result};
 
 /// A mapped file, read-only.
 ///
-/// A file that is cut short while it is mapped ends the process when the missing part is touched (`SIGBUS`):
-/// that is how mappings work. For files that others may truncate, use [`FileBlob`](super::FileBlob), or
+/// If the file is truncated while it is mapped, accessing the missing part ends the process (`SIGBUS`). For files that
+/// others may truncate, use [`FileBlob`](super::FileBlob) or
 /// [`guard_mappings`](crate::guard_mappings).
 #[derive(Debug, Clone)]
 pub struct MappedBlob {
     name: Arc<str>,
-    // Before the bytes, so that the last one to drop the guard is the owner of the mapping.
+    // Declared before the bytes, because the mapping must be the last to drop the guard.
     #[cfg(unix)]
     guard: Arc<Guarded>,
     bytes: Bytes,
@@ -69,10 +69,14 @@ impl MappedBlob {
         Ok(Self { name, bytes: Bytes::from_owner(map) })
     }
 
-    /// Fails when the file was cut short since it was mapped, as far as is known.
+    /// Fails if the file is known to have been truncated since it was mapped.
     #[cfg_attr(
         not(unix),
-        expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "nothing is known here")
+        expect(
+            clippy::unused_self,
+            clippy::unnecessary_wraps,
+            reason = "truncation is not detected on this system"
+        )
     )]
     fn check(&self) -> Result<()> {
         #[cfg(unix)]
@@ -81,7 +85,7 @@ impl MappedBlob {
     }
 }
 
-/// A mapping and its guard, which is taken off before the mapping is.
+/// A mapping and its guard. The guard is removed before the mapping.
 #[cfg(unix)]
 struct Mapping {
     _guard: Arc<Guarded>,

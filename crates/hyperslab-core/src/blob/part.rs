@@ -112,7 +112,7 @@ mod tests {
     use crate::MemoryBlob;
 
     #[test]
-    fn a_part_ends_where_it_ends() -> Result<()> {
+    fn parts_are_bounded() -> Result<()> {
         let whole: Arc<dyn Blob> = Arc::new(MemoryBlob::new("m", b"hyperslab".to_vec()));
         let part = BlobPart::new("m/part", Arc::clone(&whole), 5, 3)?;
         assert_eq!(

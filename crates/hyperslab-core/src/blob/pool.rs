@@ -7,7 +7,7 @@ use bytes::Bytes;
 /// The pool only serves sizes for which allocating and freeing costs more than a pool lookup.
 const SMALLEST: usize = 16 << 10;
 pub(super) const LARGEST: usize = 16 << 20;
-/// The most bytes that the pool keeps.
+/// The maximum number of bytes in the pool.
 const KEPT_BYTES: usize = 96 << 20;
 /// Number of size classes per doubling: sizes grow by a quarter or less.
 const STEPS: usize = 4;
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_that_comes_back_is_as_long_as_asked_for() {
+    fn recycled_buffers_have_the_requested_length() {
         for length in [0, 7, SMALLEST, SMALLEST + 3, 3 * SMALLEST, LARGEST, LARGEST + 1, SMALLEST] {
             let mut buffer = Pooled::take(length);
             buffer.as_mut_slice().fill(7);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn every_size_has_a_list_and_a_buffer_goes_back_to_its_own() {
+    fn buffers_return_to_the_list_of_their_size() {
         let mut last = (0, 0);
         for length in (SMALLEST..=LARGEST).step_by(1000).chain([LARGEST]) {
             let (number, size) = size_of_buffer(length).unwrap();

@@ -30,7 +30,7 @@ fn labels_cover_what_they_name() {
 }
 
 #[test]
-fn what_is_no_date_is_refused() {
+fn invalid_dates_are_refused() {
     for label in [
         "",
         "x",
@@ -63,7 +63,7 @@ fn days_and_dates_are_inverse_in_every_calendar() {
 
 /// Numbers by cftime 1.6.6: `cftime.date2num(cftime.datetime(y, m, d, calendar=c), "days since 1970-01-01", c)`.
 #[test]
-fn days_are_those_of_cftime() {
+fn days_match_cftime() {
     let cases = [
         ("standard", (1582, 10, 15), -141_427),
         ("standard", (1582, 10, 4), -141_428),
@@ -95,7 +95,7 @@ fn days_are_those_of_cftime() {
 }
 
 #[test]
-fn time_axes_are_parsed_as_people_write_them() {
+fn common_forms_of_time_axes_are_parsed() {
     let text = |units: &str, calendar: &str, number: f64| {
         TimeAxis::parse(units, calendar).map(|axis| axis.text(number))
     };

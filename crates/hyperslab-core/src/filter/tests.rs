@@ -13,7 +13,7 @@ fn test(test: Test) -> RowFilter {
 }
 
 #[test]
-fn what_is_missing_is_neither_true_nor_false() -> Result<()> {
+fn missing_values_are_neither_true_nor_false() -> Result<()> {
     let elements =
         Elements::fixed(vec![1, 5, 9]).with_validity(Some(Validity::from_flags([true, false, true])));
     let above = test(Test::Integers { low: 5, high: i128::MAX });
@@ -121,7 +121,7 @@ fn sql(filter: &RowFilter, value: Option<i128>) -> Option<bool> {
 
 proptest! {
     #[test]
-    fn filters_are_those_of_sql(filter in any_filter(), values in prop::collection::vec(prop::option::of(-20_i8..20), 1..40)) {
+    fn filters_match_sql(filter in any_filter(), values in prop::collection::vec(prop::option::of(-20_i8..20), 1..40)) {
         let bytes: Vec<u8> = values.iter().map(|value| value.unwrap_or(3) as u8).collect();
         let elements = Elements::fixed(bytes).with_validity(Some(Validity::from_flags(values.iter().map(Option::is_some))));
         let expected: Vec<u32> = (0..values.len() as u32)

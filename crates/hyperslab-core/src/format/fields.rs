@@ -1,13 +1,13 @@
-//! Fields of arrays and tables that exist: added and dropped.
+//! Adding and dropping fields of existing arrays and tables.
 
 use crate::{DType, Elements, Filter};
 
-/// A change of the fields that every cell of an array, or every row of a table, has.
+/// A change to the fields of an array's cells, or of a table's rows.
 #[derive(Debug, Clone)]
 pub enum FieldChange {
-    /// One more. Cells that were written before hold its fill value.
+    /// Add a field. Existing cells get its fill value.
     Add(FieldSpec),
-    /// The field of this name is gone. Earlier times still have it.
+    /// Drop the field with this name. It remains visible at earlier times.
     Drop(String),
 }
 
@@ -18,10 +18,10 @@ pub struct FieldSpec {
     pub name: String,
     /// The type of its values.
     pub dtype: DType,
-    /// May values be missing? Those of cells that were written before are.
+    /// Whether values may be missing. Those of existing cells then are.
     pub nullable: bool,
-    /// The value of cells that were written before; the format's own where left out.
+    /// The value for existing cells; by default the format's own fill value.
     pub fill: Option<Elements>,
-    /// The pipeline of its values, in the order of writing.
+    /// The filter pipeline, in writing order.
     pub filters: Vec<Filter>,
 }

@@ -18,37 +18,38 @@ use crate::Error;
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct FormatInfo {
-    /// The name, as `--format` and `--to` take it. [`Store::format`](crate::Store::format) returns the same.
+    /// The name, as used by `--format` and `--to`, and returned by [`Store::format`](crate::Store::format).
     pub name: &'static str,
-    /// The extensions of its files, in lower case and without a dot.
+    /// The file extensions, in lower case and without a dot.
     pub extensions: &'static [&'static str],
-    /// What can be chosen when writing.
+    /// The variants that can be chosen when writing.
     pub variants: &'static [VariantInfo],
-    /// The forms of its stores. The first one is created.
+    /// The forms of its stores. New stores have the first one.
     pub forms: &'static [StoreForm],
-    /// What its stores can hold, and what can be done with them.
+    /// What its stores can hold, and the supported operations.
     pub capabilities: Capabilities,
-    /// The kinds of geometry that can be written, in the format's words; none when it holds no geometry.
+    /// The kinds of geometry that can be written, in the format's own terms; empty if it cannot hold geometry.
     pub geometry_kinds: &'static [&'static str],
-    /// The names of the filters that can be written, other formats' names for them included; none where any is tried.
+    /// The names of the filters that can be written, including other formats' names for them; empty to try any filter.
     pub filters: &'static [&'static str],
-    /// The filters that every library of the format reads; none where all are alike. A conversion from another format uses no
-    /// others unless they are asked for.
+    /// The filters that every library of the format can read; empty if there is no difference. A conversion from another format
+    /// uses only these by default.
     pub standard_filters: &'static [&'static str],
-    /// Objects of a directory by which it is recognised: those on remote storage are requested together.
+    /// Objects of a directory by which it is recognised. On remote storage they are requested together.
     pub probe_keys: &'static [&'static str],
-    /// The first parts of the keys by which a directory becomes a store: in a bucket they are written last, in this order.
+    /// The first parts of the keys that make a directory a store. In a bucket they are written last, in this order.
     pub visible_last: &'static [&'static str],
-    /// The format that its stores are built on, which sees them as a [container](super::Recognition::Container).
+    /// The format that it extends, which recognises its stores as a [container](super::Recognition::Container).
     pub built_on: Option<&'static str>,
-    /// Its readers name a dimension that has no name by this prefix and the axis: other formats need no such name.
+    /// The prefix of names that its readers generate for unnamed dimensions, followed by the axis. Other formats need not store
+    /// such names.
     pub generated_dimension: Option<&'static str>,
-    /// Text is stored as characters along one more dimension, and other types in the forms that NetCDF has for them.
+    /// Text is stored as characters along an additional dimension, and other types in NetCDF's form.
     pub character_text: bool,
 }
 
 impl FormatInfo {
-    /// A format of files that can be read and nothing else.
+    /// A read-only format of single files.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self {
@@ -74,13 +75,13 @@ impl FormatInfo {
         self.forms.first().copied().unwrap_or(StoreForm::File)
     }
 
-    /// The variant of this name.
+    /// The variant with this name.
     #[must_use]
     pub fn variant(&'static self, name: &str) -> Option<Variant> {
         self.variants.iter().find(|variant| variant.name == name).map(Variant)
     }
 
-    /// The error of a store that has the wrong form for this format.
+    /// The error for a store whose form the format does not support.
     #[must_use]
     pub fn wrong_form(&self, path: &str, found: StoreForm) -> Error {
         let expected = match found {
@@ -91,14 +92,14 @@ impl FormatInfo {
     }
 }
 
-/// What stores of a format can hold, and what can be done with them.
+/// What stores of a format can hold, and the supported operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
     /// New stores can be written.
     pub create: bool,
-    /// Existing stores can be added to.
+    /// Existing stores can be extended.
     pub append: bool,
-    /// Arrays of existing stores can become longer.
+    /// Arrays of existing stores can grow.
     pub grow: bool,
     /// A store holds several arrays, and groups of them. Otherwise it holds one array, at `/`.
     pub several_arrays: bool,
@@ -108,40 +109,40 @@ pub struct Capabilities {
     pub nullable: bool,
     /// Nodes have attributes.
     pub attributes: bool,
-    /// A store keeps a history of its own.
+    /// A store keeps a history.
     pub history: bool,
-    /// Each write is kept apart, until fragments are [consolidated](super::FormatDriver::consolidate).
+    /// Each write is stored separately, until fragments are [consolidated](super::FormatDriver::consolidate).
     pub fragments: bool,
-    /// An array is a group of fields. A group with one field of its own name is one array to other formats.
+    /// An array is a group of fields. For other formats, a group with one field of the same name is a single array.
     pub field_arrays: bool,
-    /// Some names of nodes are reserved for the format's own files.
+    /// Some node names are reserved for the format's own files.
     pub reserved_names: bool,
-    /// A store keeps links, named types and stored types as they are in another store of the format.
+    /// Links, named types and stored types are copied unchanged between stores of the format.
     pub links: bool,
-    /// A file can be cut into pages ([`CreateOptions::page_size`](super::CreateOptions::page_size)).
+    /// A file can be divided into pages ([`CreateOptions::page_size`](super::CreateOptions::page_size)).
     pub pages: bool,
-    /// A file may begin with bytes that are not its own ([`CreateOptions::preamble`](super::CreateOptions::preamble)).
+    /// A file may start with foreign bytes ([`CreateOptions::preamble`](super::CreateOptions::preamble)).
     pub preamble: bool,
-    /// An array states the value of cells that were never written.
+    /// An array has a fill value for cells that were never written.
     pub fill_values: bool,
-    /// An array states which of its axes may grow, and how far.
+    /// An array defines which of its axes may grow, and their limits.
     pub unlimited: bool,
-    /// A group can be an image at several resolutions, as OME-Zarr has it.
+    /// A group can be an image at several resolutions, as in OME-Zarr.
     pub multiscales: bool,
-    /// An array has at least one dimension.
+    /// An array must have at least one dimension.
     pub no_scalars: bool,
     /// All arrays are in the root: there are no groups below it.
     pub no_groups: bool,
-    /// An array has at least one element.
+    /// An array must have at least one element.
     pub no_empty: bool,
-    /// The axes of an array count from any integer or date ([`Labels::Domain`](crate::Labels::Domain)).
+    /// The axes of an array can start at any integer or date ([`Labels::Domain`](crate::Labels::Domain)).
     pub domains: bool,
-    /// An array states a text for each position along an axis ([`Labels::Texts`](crate::Labels::Texts)).
+    /// An array can have a text for each position along an axis ([`Labels::Texts`](crate::Labels::Texts)).
     pub label_texts: bool,
 }
 
 impl Capabilities {
-    /// None of them.
+    /// No capabilities.
     pub const NONE: Self = Self {
         create: false,
         append: false,
@@ -189,28 +190,28 @@ impl fmt::Display for StoreForm {
 /// A variant of a format that can be chosen when writing.
 #[derive(Debug, Clone, Copy)]
 pub struct VariantInfo {
-    /// The name, as `--to` takes it: `zarr2`.
+    /// The name, as used by `--to`: `zarr2`.
     pub name: &'static str,
-    /// Those of the format's extensions that mean this variant.
+    /// The extensions of the format that select this variant.
     pub extensions: &'static [&'static str],
-    /// Types that the NetCDF-4 library lacks are stored in the form in which its users know them.
+    /// Types that the NetCDF-4 library lacks are stored in the form that its users expect.
     pub netcdf_types: bool,
 }
 
 impl VariantInfo {
-    /// A variant that must be asked for.
+    /// A variant that has to be selected by name.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self { name, extensions: &[], netcdf_types: false }
     }
 }
 
-/// A variant of a registered format. Two are equal when their names are.
+/// A variant of a registered format. Two variants are equal if their names are.
 #[derive(Debug, Clone, Copy)]
 pub struct Variant(&'static VariantInfo);
 
 impl Variant {
-    /// The name, as `--to` takes it.
+    /// The name, as used by `--to`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.0.name

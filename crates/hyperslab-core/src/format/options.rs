@@ -7,29 +7,29 @@ use super::Variant;
 use crate::storage::{StageOptions, Storage};
 use crate::{Anywhere, EncryptionKey, Error, Externals, Locations, NoExternals, Result, Siblings};
 
-/// How a store is opened. A driver ignores options that its format does not have.
+/// Options for opening a store. A driver ignores options that do not apply to its format.
 #[derive(Debug, Clone, Default)]
 pub struct OpenContext<'a> {
-    /// Where the store is on this machine; `None` when it is elsewhere.
+    /// The path of the store on this machine; `None` if it is remote.
     pub path: Option<&'a Path>,
-    /// The folder that holds a single-file store; `None` for directories.
+    /// The folder of a single-file store; `None` for directories.
     pub beside: Option<Arc<dyn Storage>>,
     /// Which other files the store may refer to.
     pub external: ExternalFiles,
-    /// Map other files of the store, or read them by position: safe for files that others may truncate.
+    /// Map other files of the store. If false, read them by position, which is safe for files that others may truncate.
     pub mapped: bool,
-    /// Only what was written between these milliseconds since 1970.
+    /// Read only what was written in this range of times, in milliseconds since 1970.
     pub at: Option<(u64, u64)>,
     /// The key of an encrypted store.
     pub key: Option<EncryptionKey>,
-    /// Read every node's own document, not the consolidated copy in the root.
+    /// Read every node's own metadata instead of the consolidated copy in the root.
     pub unconsolidated: bool,
-    /// Opens what the store refers to elsewhere; only where [`external`](Self::external) is [`Any`](ExternalFiles::Any).
+    /// Opens other locations that the store refers to, if [`external`](Self::external) is [`Any`](ExternalFiles::Any).
     pub locations: Option<Arc<dyn Locations>>,
 }
 
 impl OpenContext<'_> {
-    /// The other files that the store may refer to, by name.
+    /// Resolves the names of other files that the store refers to.
     #[must_use]
     pub fn externals(&self) -> Arc<dyn Externals> {
         match (self.external, &self.beside) {
@@ -45,13 +45,12 @@ impl OpenContext<'_> {
     }
 }
 
-/// Which files a store may lead to: external raw data, sources of virtual datasets, external links.
+/// Which files a store may refer to: external raw data, sources of virtual datasets, external links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExternalFiles {
     /// No other file is opened.
     None,
-    /// Regular files in the store's folder and below it. Hidden files, and symbolic links that lead out of the folder, are
-    /// not followed.
+    /// Regular files in the store's folder and below it, except hidden files and symbolic links that lead out of the folder.
     #[default]
     Beside,
     /// Any file that the process can read.
@@ -66,37 +65,37 @@ impl std::str::FromStr for ExternalFiles {
             "none" => Ok(Self::None),
             "beside" => Ok(Self::Beside),
             "any" => Ok(Self::Any),
-            _ => {
-                Err(Error::invalid(format!("{name:?} is not a rule for external files: none, beside or any")))
-            }
+            _ => Err(Error::invalid(format!(
+                "{name:?} is not a policy for external files; choose none, beside or any"
+            ))),
         }
     }
 }
 
-/// How to create a store. A driver ignores what its format does not have.
+/// Options for creating a store. A driver ignores options that do not apply to its format.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct CreateOptions {
     /// Replace the store at the target.
     pub replace: bool,
-    /// Make a new store durable before the sink's commit returns. One that replaces or changes another always is.
+    /// Sync a new store before the sink's commit returns. A store that replaces or changes another is always synced.
     pub sync: bool,
-    /// Add to the store at the target, in formats that can.
+    /// Add to the store at the target, if the format supports it.
     pub append: bool,
-    /// When adding to a format of fragments: an array is a new fragment of the one of its name, or of the only one there is.
+    /// When adding to a format of fragments: write an array as a new fragment of the one with its name, or of the only one.
     pub only_array: bool,
-    /// Where the content comes from (`npy`, `hdf5` …), for formats that keep a history.
+    /// The source of the content (`npy`, `hdf5` …), for formats that keep a history.
     pub source: Option<String>,
-    /// Gather chunks in shards of this shape, in formats that have them.
+    /// Gather chunks in shards of this shape, if the format supports it.
     pub shard_shape: Option<Vec<u64>>,
-    /// The variant to write, in formats that have several.
+    /// The variant to write, if the format has several.
     pub variant: Option<Variant>,
-    /// All nodes come from a store of the same format, with all of their attributes: the format's own bookkeeping is
-    /// among them, and is written as it is.
+    /// All nodes come from a store of the same format. Their attributes include the format's own bookkeeping, which is
+    /// written unchanged.
     pub verbatim: bool,
-    /// Bytes before the content, in formats that leave such to others.
+    /// Foreign bytes to write before the content, if the format supports it.
     pub preamble: Option<bytes::Bytes>,
-    /// Cut the file into pages of this many bytes, in formats that have such.
+    /// Divide the file into pages of this many bytes, if the format supports it.
     pub page_size: Option<u64>,
 }
 
@@ -114,7 +113,7 @@ crate::option_setters! { CreateOptions {
 } }
 
 impl CreateOptions {
-    /// How the store is put in its place.
+    /// How the store is published.
     #[must_use]
     pub fn stage(&self) -> StageOptions {
         StageOptions::default().with_replace(self.replace).with_sync(self.sync)

@@ -1,4 +1,4 @@
-//! New tables, written in batches.
+//! Creating tables, written in batches.
 
 use std::fmt::Debug;
 use std::str::FromStr;
@@ -6,38 +6,38 @@ use std::sync::Arc;
 
 use crate::{Attributes, Batch, Bound, Column, Error, Result};
 
-/// What table to write, and how.
+/// The description of the table to write.
 #[derive(Debug, Clone)]
 pub struct TableSpec {
     /// The columns, dimensions first.
     pub columns: Vec<Column>,
-    /// What to write beside it.
+    /// The attributes of the table.
     pub attributes: Attributes,
-    /// May several rows have the same coordinates?
+    /// Whether several rows may have the same coordinates.
     pub duplicates: bool,
-    /// How rows are sorted.
+    /// The order in which rows are stored.
     pub order: RowOrder,
-    /// Of each dimension: the lowest and the highest value that may ever be written. `None` for any.
+    /// The lowest and highest value allowed along each dimension; `None` for any.
     pub domains: Vec<Option<(Bound, Bound)>>,
-    /// Of each dimension: how far rows reach that are sorted together. `None` where that is not decided.
+    /// The tile extent of each dimension: rows within one extent are sorted together. `None` to let the format choose.
     pub extents: Vec<Option<Bound>>,
-    /// Rows that are stored together; the format's own number when left out.
+    /// The number of rows stored together; by default the format's own choice.
     pub capacity: Option<u64>,
     /// The description of its source in the encoding of the source's format.
     pub encoded: Option<Arc<[u8]>>,
-    /// Memory for rows that are not written yet, in bytes.
+    /// The memory budget for rows not yet written, in bytes.
     pub memory: u64,
 }
 
-/// How the rows of a table are sorted by their dimensions.
+/// The order of a table's rows, by their dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RowOrder {
-    /// By the first dimension, then by the next.
+    /// By the first dimension, then the second, and so on.
     #[default]
     RowMajor,
-    /// By the last dimension, then by the one before.
+    /// By the last dimension, then the one before, and so on.
     ColumnMajor,
-    /// Along a Hilbert curve: rows that are near in all dimensions are stored together.
+    /// Along a Hilbert curve, which stores rows that are near in all dimensions together.
     Hilbert,
 }
 
@@ -58,26 +58,26 @@ impl FromStr for RowOrder {
 
 /// A table that is being written. Nothing is visible before [`commit`](TableSink::commit).
 pub trait TableSink: Send + Debug {
-    /// The columns that batches must have, dimensions first.
+    /// The columns that each batch must have, dimensions first.
     fn columns(&self) -> &[Column];
 
-    /// Gives an enumeration more names, behind those that it has; [`columns`](Self::columns) shows them.
+    /// Appends names to an enumeration; [`columns`](Self::columns) includes them afterwards.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when its codes are used up; [`Unsupported`](Error::Unsupported) where enumerations stay as
-    /// they are.
+    /// [`Invalid`](Error::Invalid) if all its codes are in use; [`Unsupported`](Error::Unsupported) if enumerations cannot be
+    /// extended.
     fn extend_enumeration(&mut self, column: usize, names: &[String]) -> Result<()> {
         let what = format!("more names ({}) in the enumeration of column {column}", names.join(", "));
         Err(Error::unsupported("table", what))
     }
 
-    /// More rows.
+    /// Adds rows.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when columns do not fit, or rows have coordinates that they may not have;
-    /// [`Io`](Error::Io) when the system refuses.
+    /// [`Invalid`](Error::Invalid) if columns do not match, or coordinates are not allowed;
+    /// [`Io`](Error::Io) if the system reports an error.
     fn write(&mut self, batch: Batch) -> Result<()>;
 
     /// Makes everything visible at once.

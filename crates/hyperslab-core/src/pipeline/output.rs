@@ -146,7 +146,7 @@ impl OutputSlot<'_> {
         }
         // SAFETY: the slot's first cell is inside the result.
         let start = unsafe { self.base.add(self.layout.offset) };
-        // SAFETY: its cells were just seen to follow each other, no one else has them, and they are
+        // SAFETY: its cells were just checked to be contiguous, nothing else refers to them, and they are
         // initialised bytes of the borrowed result.
         Some(unsafe { std::slice::from_raw_parts_mut(start, bytes) })
     }

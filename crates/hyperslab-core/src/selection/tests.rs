@@ -68,7 +68,7 @@ fn walked(extent: u64, start: Option<i64>, stop: Option<i64>, step: i64) -> Vec<
 
 proptest! {
     #[test]
-    fn slices_are_numpys(
+    fn slices_match_numpy(
         extent in 0_u64..30,
         start in prop::option::of(-40_i64..40),
         stop in prop::option::of(-40_i64..40),
@@ -81,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_answered(text in "\\PC{0,24}") {
+    fn arbitrary_text_never_panics(text in "\\PC{0,24}") {
         let _ = resolved(&text, &[4, 5]);
     }
 }

@@ -1,4 +1,4 @@
-//! Changes to folder stores that exist.
+//! Changes to existing folder stores.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use super::trace::{Step, record};
 use super::{StageWriter, failed, parent_of, system};
 use crate::{Result, join_inside, removable_inside};
 
-/// Objects for a folder store that exists. They are written beside the store, under the keys that they will have, and move
-/// to their places when they are published; dropped, they leave nothing behind.
+/// New objects for an existing folder store. They are written beside the store, under their final keys, and moved
+/// into place when they are published. A change that is dropped instead leaves nothing behind.
 ///
-/// Every change is durable: objects are synced before they move, and the folders that they move to afterwards.
+/// Every change is durable: objects are synced before they move, and their target folders afterwards.
 ///
 /// ```
 /// use hyperslab_core::storage::StagedChange;
@@ -35,27 +35,27 @@ pub struct StagedChange {
     place: ChangePlace,
 }
 
-/// Where the objects of a change go.
+/// The target of a change.
 #[derive(Debug)]
 enum ChangePlace {
-    /// Into a folder of this machine. The holder is there as long as the change.
+    /// A local folder. The holder exists as long as the change.
     Folder { _holder: Holder, target: PathBuf },
-    /// To wherever the caller takes them.
+    /// Another machine. The caller uploads the objects.
     Elsewhere(ChangeSteps),
 }
 
-/// A step of a change to a store that is not on this machine. The steps before it are complete when it starts.
+/// A step of a change to a remote store. All steps before it are complete when it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeStep {
-    /// Objects to put, by key. Nobody looks at them yet.
+    /// Put objects with these keys. Nothing refers to them yet.
     Put(Vec<String>),
-    /// An object to put that makes what was put before it visible.
+    /// Put an object that makes the objects before it visible.
     Show(String),
-    /// Objects to remove, by key.
+    /// Remove the objects with these keys.
     Remove(Vec<String>),
 }
 
-/// The steps of a change to a store that is not on this machine, in their order.
+/// The steps of a change to a remote store, in order.
 #[derive(Debug, Clone, Default)]
 pub struct ChangeSteps(Arc<Mutex<Vec<ChangeStep>>>);
 
@@ -70,7 +70,7 @@ impl ChangeSteps {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Has the object with this key been put?
+    /// Returns true if the object with this key was put.
     fn has(&self, key: &str) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|step| match step {
             ChangeStep::Put(keys) => keys.iter().any(|own| own == key),
@@ -81,11 +81,11 @@ impl ChangeSteps {
 }
 
 impl StagedChange {
-    /// Starts a change of the store at `target`. A symbolic link is followed: the objects are written beside the store itself.
+    /// Starts a change of the store at `target`. If `target` is a symbolic link, the objects are written beside the store itself.
     ///
     /// # Errors
     ///
-    /// [`Io`](crate::Error::Io) when the store is not there, or the folder around it cannot be written.
+    /// [`Io`](crate::Error::Io) if the store does not exist, or its parent folder is not writable.
     pub fn open(target: &Path) -> Result<Self> {
         let target = target.canonicalize().map_err(|source| failed(target, source))?;
         let holder = Holder::create(&target)?;
@@ -93,13 +93,13 @@ impl StagedChange {
         Ok(Self { writer, scratch, place: ChangePlace::Folder { _holder: holder, target } })
     }
 
-    /// Starts a change of a store that is not on this machine. Its objects are written into `folder`, which the caller
-    /// removes, by the keys that they will have. Instead of being published they stay there, and the steps say in which order
-    /// they go to their places.
+    /// Starts a change of a remote store. Its objects are written to `folder` under their final keys, and the caller removes
+    /// that folder. Instead of publishing the objects, this records the steps by which the caller has to upload
+    /// them.
     ///
     /// # Errors
     ///
-    /// [`Io`](crate::Error::Io) when the folder cannot be written.
+    /// [`Io`](crate::Error::Io) if the folder cannot be written.
     pub fn elsewhere(folder: &Path) -> Result<(Self, ChangeSteps)> {
         let (content, scratch) = (folder.join("content"), folder.join("scratch"));
         for folder in [&content, &scratch] {
@@ -110,23 +110,23 @@ impl StagedChange {
         Ok((Self { writer: StageWriter::new(content), scratch, place }, steps))
     }
 
-    /// Writes the objects of the change.
+    /// The writer of the change's objects.
     #[must_use]
     pub const fn writer(&self) -> &StageWriter {
         &self.writer
     }
 
-    /// Writes objects that are not published, unless the other writer [takes](StageWriter::take) them.
+    /// A writer for objects that are not published, unless the other writer [takes](StageWriter::take) them.
     #[must_use]
     pub fn scratch(&self) -> StageWriter {
         StageWriter::new(self.scratch.clone())
     }
 
-    /// Moves one object to its place, durably. Another that is there is replaced in one step.
+    /// Moves one object into place, durably. An existing object is replaced in one step.
     ///
     /// # Errors
     ///
-    /// [`Io`](crate::Error::Io) when the system refuses.
+    /// [`Io`](crate::Error::Io) if the system reports an error.
     pub fn place(&self, key: &str) -> Result<()> {
         if let ChangePlace::Elsewhere(steps) = &self.place {
             steps.push(ChangeStep::Show(key.to_owned()));
@@ -138,7 +138,7 @@ impl StagedChange {
         self.move_last(key)
     }
 
-    /// Removes objects of the store, durably; see [`remove_inside`].
+    /// Removes objects of the store durably; see [`remove_inside`].
     ///
     /// # Errors
     ///
@@ -154,23 +154,23 @@ impl StagedChange {
         }
     }
 
-    /// Moves all objects to their places: first those that are not in `last`, in any order, then those in `last` in this
-    /// order. The ones before are durable when the next of `last` moves. A folder that the store lacks moves as a whole.
+    /// Moves all objects into place: first those not in `last`, in any order, then those in `last`, in this order. All
+    /// earlier objects are durable before the next one of `last` moves. A folder that the store lacks is moved as a whole.
     ///
     /// # Errors
     ///
-    /// [`Io`](crate::Error::Io) when the system refuses. What has moved by then stays: objects to which none of `last` leads,
-    /// unless the failure came after them.
+    /// [`Io`](crate::Error::Io) if the system reports an error. Objects that were already moved stay. They are not visible
+    /// unless an object of `last` was moved too.
     pub fn publish<K: AsRef<str>>(self, last: &[K]) -> Result<()> {
         self.place_except(last)?;
         last.iter().try_for_each(|key| self.move_last(key.as_ref()))
     }
 
-    /// Moves all objects that were written so far to their places, durably. More may follow.
+    /// Moves all objects written so far into place, durably. More may follow.
     ///
     /// # Errors
     ///
-    /// [`Io`](crate::Error::Io) when the system refuses.
+    /// [`Io`](crate::Error::Io) if the system reports an error.
     pub fn place_all(&self) -> Result<()> {
         self.place_except::<&str>(&[])
     }
@@ -202,7 +202,7 @@ impl StagedChange {
         Ok(())
     }
 
-    /// Moves an object that is synced.
+    /// Moves an object that was synced.
     fn move_last(&self, key: &str) -> Result<()> {
         let target = match &self.place {
             ChangePlace::Folder { target, .. } => target,
@@ -215,12 +215,12 @@ impl StagedChange {
         let folder = parent_of(&place);
         if !folder.is_dir() {
             std::fs::create_dir_all(folder).map_err(|source| failed(folder, source))?;
-            // Its name, and those of the folders that were made with it.
+            // Sync its name, and those of folders created for it.
             for above in folder.ancestors().skip(1).take_while(|above| above.starts_with(target)) {
                 system::sync_folder(above).map_err(|source| failed(above, source))?;
             }
         }
-        // Opened first: afterwards the object is visible.
+        // Open the folder first, because after the move the object is visible.
         let opened = system::Folder::open(folder).map_err(|source| failed(folder, source))?;
         system::rename(&path, &place).map_err(|source| failed(&place, source))?;
         opened.sync().map_err(|source| failed(folder, source))
@@ -242,7 +242,7 @@ fn keys_below(folder: &Path, prefix: &str, keys: &mut Vec<String>) -> Result<()>
     Ok(())
 }
 
-/// Moves what is in `from` into `to`, but for the files in `last`: what `to` lacks as a whole, else what is inside it.
+/// Moves the contents of `from` into `to`, except the files in `last`. Folders that `to` lacks are moved as a whole.
 fn merge(from: &Path, to: &Path, last: &[PathBuf], touched: &mut BTreeSet<PathBuf>) -> Result<()> {
     for entry in std::fs::read_dir(from).map_err(|source| failed(from, source))? {
         let entry = entry.map_err(|source| failed(from, source))?;
@@ -262,7 +262,7 @@ fn merge(from: &Path, to: &Path, last: &[PathBuf], touched: &mut BTreeSet<PathBu
             continue;
         }
         match system::rename(&own, &place) {
-            // Another writer made the folder meanwhile.
+            // Another writer created the folder meanwhile.
             Err(source) if is_folder && is_there(&source) && place.is_dir() => {
                 merge(&own, &place, last, touched)?;
             }
@@ -275,12 +275,12 @@ fn merge(from: &Path, to: &Path, last: &[PathBuf], touched: &mut BTreeSet<PathBu
     Ok(())
 }
 
-/// Removes objects and folders of a store by their keys, then syncs the folders that they were in. Missing ones are fine. A
-/// symbolic link is removed, never what it leads to, and nothing is removed behind one.
+/// Removes objects and folders of a store by key, then syncs the folders that contained them. Missing ones are ignored. A
+/// symbolic link is removed, not its target, and nothing is removed through a link.
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::Error::Invalid) for a key that leads out of the store, [`Io`](crate::Error::Io) when the system refuses.
+/// [`Invalid`](crate::Error::Invalid) for a key that leads out of the store, [`Io`](crate::Error::Io) if the system reports an error.
 pub fn remove_inside<K: AsRef<str>>(store: &Path, keys: impl IntoIterator<Item = K>) -> Result<()> {
     let mut touched = BTreeSet::new();
     for key in keys {

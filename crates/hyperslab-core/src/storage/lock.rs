@@ -7,7 +7,7 @@
 //!
 //! Readers take no lock: writers publish in an order in which readers see either the old or the new content.
 //!
-//! A file system without locks keeps no one out. There, writers compare what they are about to replace with what they read, where
+//! A file system without locks cannot keep other writers out. There, writers compare what they are about to replace with what they read, where
 //! they can.
 
 use std::fs::{File, TryLockError};
@@ -87,7 +87,7 @@ impl Drop for StoreLock {
 /// The error for a second writer.
 pub(super) fn busy(path: &Path) -> Error {
     Error::invalid(format!(
-        "{}: another writer is at work on it, or another program has it open; nothing was changed, try again later",
+        "{}: another writer is active, or another program has it open; nothing was changed, try again later",
         path.display()
     ))
 }
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_writer_of_a_folder_and_of_what_is_around_it() -> Result<()> {
+    fn a_folder_and_its_parents_have_one_writer() -> Result<()> {
         let folder = tempfile::tempdir().map_err(|source| failed(Path::new("."), source))?;
         let (root, node, other) =
             (folder.path().join("s"), folder.path().join("s/a"), folder.path().join("s/b"));

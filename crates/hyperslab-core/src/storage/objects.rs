@@ -1,4 +1,4 @@
-//! The read side of storage: objects under names, wherever they are.
+//! The read side of storage: objects by key, local or remote.
 
 mod local;
 mod memory;
@@ -18,33 +18,33 @@ use crate::{Blob, BlobKey, Error, FetchCost, Result, Span};
 ///
 /// Keys are `/`-separated and relative to the location. A key never leaves it.
 pub trait Storage: Send + Sync + Debug {
-    /// What to call it in messages: a path or a URL.
+    /// The path or URL, for messages.
     fn name(&self) -> &Arc<str>;
 
-    /// Opens the object with this key; `None` when there is none.
+    /// Opens the object with this key; `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`Io`](crate::Error::Io) when the system says anything but "not there"; [`Invalid`](crate::Error::Invalid) for a
-    /// key that leaves the location.
+    /// [`Io`](crate::Error::Io) for any system error except "not found"; [`Invalid`](crate::Error::Invalid) for a
+    /// key that leads out of the location.
     fn open(&self, key: &str) -> Result<Option<Arc<dyn Blob>>>;
 
-    /// The size and version of the object with this key; `None` when there is none.
+    /// The size and version of the object with this key; `None` if it does not exist.
     ///
     /// # Errors
     ///
     /// As [`open`](Self::open).
     fn stat(&self, key: &str) -> Result<Option<ObjectStat>>;
 
-    /// The entries directly under this key (the empty key is the location itself), sorted by name.
+    /// The entries directly under this key, sorted by name. The empty key is the location itself.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open); [`Unsupported`](crate::Error::Unsupported) where the storage has no listings, as plain
-    /// web servers.
+    /// As [`open`](Self::open); [`Unsupported`](crate::Error::Unsupported) if the storage cannot list objects, such as a
+    /// plain web server.
     fn list(&self, key: &str) -> Result<Vec<StorageEntry>>;
 
-    /// Every object under this key, at any depth, in the order of their keys.
+    /// Every object under this key, at any depth, sorted by key.
     ///
     /// # Errors
     ///
@@ -70,16 +70,16 @@ pub trait Storage: Send + Sync + Debug {
     }
 
     /// Reads ranges of many objects in one call, so that remote storage can send all requests at once. `None` for an
-    /// object that is not there.
+    /// object that does not exist.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open); [`Corrupt`](crate::Error::Corrupt) when a range reaches past the end.
+    /// As [`open`](Self::open); [`Corrupt`](crate::Error::Corrupt) if a range reaches past the end.
     fn read_many(&self, requests: &[ObjectRange<'_>]) -> Result<Vec<Option<Bytes>>> {
         requests.iter().map(|request| self.read_one(request)).collect()
     }
 
-    /// What [`read_many`](Self::read_many) would request.
+    /// The requests that [`read_many`](Self::read_many) would send.
     fn read_cost(&self, requests: &[ObjectRange<'_>]) -> FetchCost {
         let mut cost = FetchCost::default();
         for of_one in requests.chunk_by(|a, b| a.key == b.key) {
@@ -91,34 +91,34 @@ pub trait Storage: Send + Sync + Debug {
         cost
     }
 
-    /// Says that these ranges will be read soon. Remote storage requests them all at once and keeps them; local storage
+    /// Announces that these ranges will be read soon. Remote storage requests them all at once and caches them; local storage
     /// does nothing. Errors are left to the reads.
     fn prefetch(&self, requests: &[ObjectRange<'_>]) {
         let _ = requests;
     }
 
-    /// Says that these keys will be listed soon, as [`prefetch`](Self::prefetch).
+    /// Announces that these keys will be listed soon, like [`prefetch`](Self::prefetch).
     fn prefetch_lists(&self, keys: &[&str]) {
         let _ = keys;
     }
 
-    /// Is it on another machine, so that a request takes as long as many bytes?
+    /// Returns true if the storage is on another machine, where each request has a high latency.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// How many bytes [`prefetch`](Self::prefetch) can keep now; nothing where it does nothing.
+    /// The number of bytes that [`prefetch`](Self::prefetch) can cache now; 0 if it does nothing.
     fn room(&self) -> u64 {
         0
     }
 
-    /// The objects under this key as a location of their own; `None` where that is not to be had.
+    /// The objects under this key as a storage of their own; `None` if this is not supported.
     fn below(&self, key: &str) -> Option<Arc<dyn Storage>> {
         let _ = key;
         None
     }
 
-    /// Reads one request of [`read_many`](Self::read_many).
+    /// Reads one range for [`read_many`](Self::read_many).
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ pub trait Storage: Send + Sync + Debug {
         }
     }
 
-    /// The size of the object with this key; `None` when there is none.
+    /// The size of the object with this key; `None` if it does not exist.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ pub trait Storage: Send + Sync + Debug {
         Ok(self.stat(key)?.map(|stat| stat.size))
     }
 
-    /// The whole object with this key; `None` when there is none.
+    /// Reads the whole object with this key; `None` if it does not exist.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ pub trait Storage: Send + Sync + Debug {
 /// Size and version of an object. A different object under the same key has a different stat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectStat {
-    /// Its bytes.
+    /// The size in bytes.
     pub size: u64,
     /// Changes with the content, as far as the storage knows.
     pub version: u64,
@@ -178,7 +178,7 @@ pub struct ObjectStat {
 pub struct StorageEntry {
     /// The last part of the key, without slashes.
     pub name: String,
-    /// Are there keys under it, rather than bytes?
+    /// Whether it is a prefix of other keys, rather than an object.
     pub is_directory: bool,
     /// The size of the object, if the listing includes it.
     pub size: Option<u64>,
@@ -189,16 +189,16 @@ pub struct StorageEntry {
 pub struct ListedObject {
     /// The whole key.
     pub key: String,
-    /// Its bytes.
+    /// The size in bytes.
     pub size: u64,
 }
 
-/// Some bytes of one object.
+/// A byte range of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectRange<'a> {
-    /// The object.
+    /// The key of the object.
     pub key: &'a str,
-    /// Its bytes.
+    /// The range.
     pub range: ByteRange,
 }
 
@@ -210,7 +210,7 @@ impl<'a> ObjectRange<'a> {
     }
 }
 
-/// Reads spans of named objects in one batch; `None` for an object that is not there.
+/// Reads spans of named objects in one batch; `None` for an object that does not exist.
 ///
 /// # Errors
 ///
@@ -219,11 +219,11 @@ pub fn read_spans(storage: &dyn Storage, spans: &[&Span]) -> Result<Vec<Option<B
     storage.read_many(&requests_of(storage, spans)?)
 }
 
-/// What [`read_spans`] would request.
+/// The requests that [`read_spans`] would send.
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::Error::Invalid) for a span of the main file, which a directory does not have.
+/// [`Invalid`](crate::Error::Invalid) for a span of the main file, which directory stores do not have.
 pub fn read_spans_cost(storage: &dyn Storage, spans: &[&Span]) -> Result<FetchCost> {
     Ok(storage.read_cost(&requests_of(storage, spans)?))
 }
@@ -237,12 +237,12 @@ fn requests_of<'a>(storage: &dyn Storage, spans: &[&'a Span]) -> Result<Vec<Obje
     spans.iter().map(request).collect()
 }
 
-/// Which bytes of an object.
+/// A range of an object's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ByteRange {
-    /// All of them.
+    /// All bytes.
     Whole,
-    /// From one offset up to another.
+    /// From one offset to another.
     Bounded(Range<u64>),
     /// The last bytes, at most this many.
     Suffix(u64),
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn local_and_memory_answer_alike() -> Result<()> {
+    fn local_and_memory_storage_behave_alike() -> Result<()> {
         let folder = tempfile::tempdir().unwrap();
         let large = vec![7; MAPPED_FROM as usize];
         let files: [(&str, &[u8]); 3] = [("a", b"1"), ("c/0/1", b"23"), ("c/0/2", &large)];

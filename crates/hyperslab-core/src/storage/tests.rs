@@ -191,7 +191,7 @@ fn a_new_target_costs_no_sync() -> Result<()> {
 }
 
 #[test]
-fn what_replaces_or_changes_is_synced_before_it_is_visible() -> Result<()> {
+fn replacements_and_changes_are_synced_before_they_are_visible() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "old").unwrap();
@@ -233,7 +233,7 @@ fn what_replaces_or_changes_is_synced_before_it_is_visible() -> Result<()> {
     Ok(())
 }
 
-/// The checks detect violations.
+/// Checks that the checker detects violations.
 #[test]
 fn wrong_orders_are_noticed() {
     let rename = |replaced| Step::Rename { from: "f/.x.part".into(), to: "f/x".into(), replaced };

@@ -1,87 +1,87 @@
 //! Properties of nodes beyond their content: types as stored, layout, order of creation, links.
 //!
-//! A reader fills in what its format keeps. A sink whose format has the same notion writes it again; others ignore it.
+//! A reader fills in the properties that its format stores. A sink whose format has them writes them; others ignore them.
 
 use std::sync::Arc;
 
 use super::StoredType;
 
-/// Whether the order in which things were made is kept.
+/// Whether creation order is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CreationOrder {
-    /// It is not.
+    /// Not stored.
     #[default]
     Untracked,
-    /// It is.
+    /// Stored.
     Tracked,
-    /// It is, and things can be found by it.
+    /// Stored, and indexed for lookups.
     Indexed,
 }
 
 /// Properties of any object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoredObject {
-    /// The order of its attributes; `None` where the format has no such choice.
+    /// The creation order of its attributes; `None` if the format has no such option.
     pub attribute_order: Option<CreationOrder>,
-    /// A comment on it.
+    /// A comment.
     pub comment: Option<String>,
 }
 
 /// Properties of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoredGroup {
-    /// As of any object.
+    /// Properties shared with other objects.
     pub object: StoredObject,
-    /// The order of its links; `None` where the format has no such choice.
+    /// The creation order of its links; `None` if the format has no such option.
     pub link_order: Option<CreationOrder>,
 }
 
 /// Properties of an array.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StoredArray {
-    /// As of any object.
+    /// Properties shared with other objects.
     pub object: StoredObject,
-    /// The type of its elements.
+    /// The stored type of its elements.
     pub dtype: Option<Arc<StoredType>>,
-    /// The named type that it uses.
+    /// The named type, if it uses one.
     pub named_type: Option<TypeName>,
-    /// It has a type and no dataspace: neither a shape nor elements. An array of no elements has a shape.
+    /// It has a type but no dataspace, hence neither a shape nor elements. An array without elements has a shape.
     pub no_space: bool,
-    /// How its bytes are laid out.
+    /// The storage layout.
     pub layout: Option<StoredLayout>,
-    /// When and with what never-written cells are filled.
+    /// When cells that were never written are filled, and with what.
     pub fill: Option<StoredFill>,
-    /// Its filters in the format's own numbers, in the order of writing.
+    /// The filters by the format's own numbers, in writing order.
     pub filters: Vec<StoredFilter>,
-    /// The shape that is stored, where dimensions that it shares with other arrays have grown beyond it.
+    /// The stored shape, if it is smaller than that of dimensions shared with other arrays, which have grown since.
     pub extent: Option<Vec<u64>>,
-    /// The shape of the shards that hold its chunks, where the format has them.
+    /// The shape of the shards that hold its chunks, if the format has shards.
     pub shard_shape: Option<Vec<u64>>,
-    /// The document that describes it, in formats that have one, without its attributes.
+    /// The metadata document without the attributes, in formats that have one.
     pub document: Option<Arc<serde_json::Value>>,
-    /// Its description in the format's own encoding, for a writer of the same format.
+    /// The metadata in the format's own encoding, for a writer of the same format.
     pub encoded: Option<Arc<[u8]>>,
-    /// The types of its dimensions' coordinates, where the format gives them types; else none.
+    /// The types of its dimensions' coordinates; empty if the format has no such types.
     pub dimension_types: Vec<crate::DType>,
-    /// Arrays of the store that hold labels along an axis, besides those in the schema: axis and path.
+    /// Other arrays of the store that hold labels along an axis, besides those in the schema: axis and path.
     pub coordinates: Vec<(usize, String)>,
-    /// It holds labels of its only axis, which the format keeps apart from other arrays.
+    /// If it holds labels of its only axis, stored separately from other arrays: their order.
     pub label: Option<LabelOrder>,
 }
 
 /// The order of labels along a dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabelOrder {
-    /// None.
+    /// In any order.
     Unordered,
-    /// Each is at least as large as the one before.
+    /// Increasing; repeated labels are allowed.
     Increasing,
-    /// Each is at most as large as the one before.
+    /// Decreasing; repeated labels are allowed.
     Decreasing,
 }
 
 impl LabelOrder {
-    /// The order of the same labels from the end to the start.
+    /// The order of the same labels, reversed.
     #[must_use]
     pub const fn reversed(self) -> Self {
         match self {
@@ -92,131 +92,131 @@ impl LabelOrder {
     }
 }
 
-/// How an array's bytes are laid out.
+/// The storage layout of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoredLayout {
-    /// With the array's description.
+    /// In the array's metadata.
     Compact,
-    /// In one piece.
+    /// Contiguous.
     Contiguous,
     /// In chunks.
     Chunked,
-    /// In one piece, in these files.
+    /// Contiguous, in these files.
     External(Vec<String>),
-    /// Nowhere: its elements are those of other arrays.
+    /// Virtual: its elements are those of other arrays.
     Virtual(Arc<Vec<VirtualSource>>),
 }
 
-/// A part of another array that is a part of this one.
+/// A part of another array that is mapped into this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VirtualSource {
-    /// The other file; `.` for the same.
+    /// The name of the other file; `.` for the same file.
     pub file: String,
-    /// The other array's path.
+    /// The path of the other array.
     pub dataset: String,
-    /// Which part of the other array, in the format's own bytes.
+    /// The selected part of the other array, in the format's own encoding.
     pub from: Vec<u8>,
-    /// Which part of this array, in the format's own bytes.
+    /// The selected part of this array, in the format's own encoding.
     pub to: Vec<u8>,
 }
 
-/// When space is taken and filled.
+/// When space is allocated and filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredFill {
-    /// When space is taken: 1 early, 2 late, 3 as chunks are written.
+    /// When space is allocated: 1 early, 2 late, 3 as chunks are written.
     pub allocation: u8,
-    /// When the fill value is written: 0 with the space, 1 never, 2 where one was set.
+    /// When the fill value is written: 0 at allocation, 1 never, 2 if it was set.
     pub time: u8,
-    /// Is there a value?
+    /// The state of the value.
     pub value: FillState,
 }
 
 /// Whether a fill value was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FillState {
-    /// There is explicitly none.
+    /// Explicitly undefined.
     Undefined,
-    /// Nobody set one: zeros.
+    /// Never set: zeros.
     Default,
-    /// One was set, zeros or not.
+    /// Explicitly set, to zeros or another value.
     Set,
 }
 
-/// A filter in a format's own numbers.
+/// A filter by the format's own number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredFilter {
-    /// Its number.
+    /// The number.
     pub id: u32,
-    /// Its name, where one is stored.
+    /// The name, if stored.
     pub name: String,
-    /// Its parameters.
+    /// The parameters.
     pub values: Vec<u32>,
-    /// May a chunk be stored without it?
+    /// Whether a chunk may be stored without it.
     pub optional: bool,
 }
 
 /// Properties of an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredAttribute {
-    /// The type of its elements.
+    /// The stored type of its elements.
     pub dtype: Arc<StoredType>,
-    /// The named type that it uses.
+    /// The named type, if it uses one.
     pub named_type: Option<TypeName>,
-    /// It has a type and no value at all.
+    /// It has a type but no value.
     pub no_space: bool,
-    /// Is its name marked as UTF-8?
+    /// Whether its name is marked as UTF-8.
     pub utf8_name: bool,
 }
 
-/// Which named type is used.
+/// A reference to a named type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TypeName {
-    /// This object of the store that it was read from.
+    /// This object of the source store.
     Id(ObjectId),
-    /// The one at this path of the store that is being written.
+    /// The one at this path of the store being written.
     Path(String),
 }
 
 /// Properties of a named type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredNamedType {
-    /// As of any object.
+    /// Properties shared with other objects.
     pub object: StoredObject,
     /// The type.
     pub dtype: Arc<StoredType>,
 }
 
-/// A name in a group, and what it leads to.
+/// A name in a group, and its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     /// The name.
     pub name: String,
-    /// Is the name marked as UTF-8?
+    /// Whether the name is marked as UTF-8.
     pub utf8: bool,
-    /// Where it leads.
+    /// The target.
     pub target: LinkTarget,
-    /// Does the file have another name for it? ([`Store::as_stored`](crate::Store::as_stored) shows that one.)
+    /// Whether the stored name is different. ([`Store::as_stored`](crate::Store::as_stored) shows that one.)
     pub renamed: bool,
 }
 
-/// Where a link leads. `N` names an object of the store: by identity when it is read, by path when it is made.
+/// The target of a link. `N` identifies an object of the store: by identity when read, by path when written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkTarget<N = ObjectId> {
-    /// To an object of the store. Several links may lead to one object.
+    /// An object of the store. Several links may refer to one object.
     Hard(N),
-    /// To a path of the store, whatever is there.
+    /// A path of the store, which may not exist.
     Soft(String),
-    /// To a path in another file.
+    /// A path in another file.
     External {
-        /// The other file.
+        /// The name of the other file.
         file: String,
-        /// The path in it.
+        /// The path inside it.
         path: String,
     },
-    /// Of a kind that only its writer knows.
+    /// A kind known only to the writing program.
     Other(u8),
 }
 
-/// An object of a store: two paths that lead to one object have the same.
+/// The identity of an object: two paths to one object have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId(pub u64);

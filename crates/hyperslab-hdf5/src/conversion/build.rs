@@ -12,7 +12,7 @@ use crate::message::datatype::{Class, Float, Integer, Order, Padding, ReferenceK
 const NATIVE: Order = if cfg!(target_endian = "little") { Order::Little } else { Order::Big };
 
 impl Element {
-    /// How to read elements of this type. `name` is the store's, for messages.
+    /// Chooses how to read elements of this type. `name` is that of the store, for error messages.
     pub(crate) fn new(dtype: &Type, sizes: Sizes, name: &str) -> Result<Self> {
         let corrupt = |what: &str| {
             Err(hyperslab_core::Place::new(name, "datatype message", 0)

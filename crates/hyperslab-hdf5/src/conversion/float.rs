@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn known_shapes_give_known_values() {
+    fn known_bits_give_known_values() {
         for value in [0.0, -0.0, 1.5, -3.25e-40, 1e-45, f32::MAX, f32::INFINITY, f32::MIN_POSITIVE] {
             assert_eq!(ieee(4, 8, 23).value(&value.to_le_bytes()).to_bits(), f64::from(value).to_bits());
         }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_floats_are_read_as_they_were() {
+    fn stored_floats_round_trip() {
         for bits in (0..=u16::MAX).map(|bits| bits.to_ne_bytes()) {
             let mut out = Vec::new();
             ieee(2, 5, 10).store(&bits, 2, &mut out);

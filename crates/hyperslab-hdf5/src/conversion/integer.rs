@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_integers_are_read_as_they_were() {
+    fn stored_integers_round_trip() {
         for order in [Order::Little, Order::Big, Order::Vax] {
             for (stored, offset, precision) in [(4, 0, 24), (4, 4, 24), (2, 3, 9), (8, 0, 64), (6, 8, 40)] {
                 let plan = IntegerPlan { stored, order, signed: true, offset, precision };

@@ -9,8 +9,8 @@ use crate::file::{File, FileFields};
 use crate::message::datatype::ReferenceKind;
 use crate::references;
 
-/// The heaps of a file. An object may be referenced many times, so the memory for elements is drawn from the operation's budget,
-/// for all attributes of a node together.
+/// The heaps of a file. An object may be referenced many times, so memory for elements is drawn from the operation's budget,
+/// which all attributes of a node share.
 #[derive(Debug)]
 pub(crate) struct Heaps<'a> {
     pub(crate) file: &'a Arc<File>,
@@ -104,7 +104,7 @@ impl Element {
         for element in stored.chunks_exact(self.stored) {
             let before = bytes.len();
             heaps.fetch(element, 1, &mut bytes)?;
-            // libhdf5 returns C strings, so bytes after a NUL are never seen.
+            // libhdf5 returns C strings, so bytes after a NUL are ignored.
             if let Some(end) = bytes[before..].iter().position(|byte| *byte == 0) {
                 bytes.truncate(before + end);
             }

@@ -1,6 +1,6 @@
 //! Variables that NetCDF-4 stores under another name.
 //!
-//! A variable may have the name of a dimension that it does not lie on first: `y(x)` beside a dimension `y`. The dimension's
+//! A variable may have the name of a dimension that is not its first: `y(x)` beside a dimension `y`. The dimension's
 //! scale is the dataset `y`, and the variable is the dataset `_nc4_non_coord_y`. Readers show the variable under its own name.
 
 use std::collections::HashSet;
@@ -14,16 +14,16 @@ use crate::file::File;
 use crate::header::Header;
 use crate::store::{Found, find};
 
-/// What precedes the name of such a variable.
+/// The prefix of the stored name of such a variable.
 const NON_COORDINATE: &str = "_nc4_non_coord_";
 
-/// Where a variable of this path is stored if its name is that of a dimension; `None` for the root.
+/// The stored path of a variable with this path that is named like a dimension; `None` for the root.
 pub(crate) fn non_coordinate_path(path: &str) -> Option<String> {
     let (group, name) = path.rsplit_once('/').filter(|(_, name)| !name.is_empty())?;
     Some(child_path(if group.is_empty() { "/" } else { group }, &format!("{NON_COORDINATE}{name}")))
 }
 
-/// The path in the file of the node that is shown at `path`.
+/// The path in the file of the node shown at `path`.
 pub(crate) fn stored_path(file: &Arc<File>, path: &str) -> String {
     let shown = match find(file, path) {
         Ok(Found::Object(object)) => !is_bare_dimension(&object.file, object.address),
@@ -34,7 +34,7 @@ pub(crate) fn stored_path(file: &Arc<File>, path: &str) -> String {
     other.filter(|other| matches!(find(file, other), Ok(Found::Object(_)))).unwrap_or_else(|| path.to_owned())
 }
 
-/// Replaces the stored names of a group's children by those of the variables, without the dimensions of these names.
+/// Replaces the stored names of a group's children by those of the variables, and drops the dimensions of these names.
 pub(crate) fn shown<T>(
     file: &Arc<File>,
     group: &str,
@@ -60,7 +60,7 @@ pub(crate) fn shown<T>(
         Ok(Found::Object(object)) => is_bare_dimension(&object.file, object.address),
         _ => false,
     };
-    // A name that means something else is not given away.
+    // A name that is taken by something else than a dimension is not reused.
     let (dimensions, taken): (HashSet<_>, HashSet<_>) = named_like_them.into_iter().partition(is_bare);
     children.retain_mut(|child| !dimensions.contains(name(child)));
     for child in &mut children {
@@ -75,7 +75,7 @@ pub(crate) fn shown<T>(
     children
 }
 
-/// Is the object a NetCDF-4 dimension without a variable?
+/// Returns true if the object is a NetCDF-4 dimension without a variable.
 fn is_bare_dimension(file: &Arc<File>, address: u64) -> bool {
     Header::read(file, address)
         .and_then(|header| attributes::raw(file, &header))

@@ -32,7 +32,7 @@ pub(crate) struct Chunks<'a> {
     pub(crate) element: usize,
     /// Cells of a chunk.
     pub(crate) cells: u64,
-    /// The stored fill value, where one is set.
+    /// The stored fill value, if set.
     pub(crate) fill: Option<&'a [u8]>,
 }
 
@@ -112,8 +112,8 @@ pub(crate) fn choose(filter: &Filter, chunks: &Chunks<'_>) -> Result<FilterSpec>
     Ok(spec)
 }
 
-/// A filter of other chunks with the parameters that it needs for these: some filters keep the size of a chunk in them. `None`
-/// if it cannot be applied to such chunks.
+/// Adapts a filter of other chunks to these: some filters have the size of a chunk among their parameters. `None` if it cannot be
+/// applied to these chunks.
 pub(crate) fn refitted(filter: FilterSpec, chunks: &Chunks<'_>, chunk_shape: &[u64]) -> Option<FilterSpec> {
     let bytes = chunks.cells.saturating_mul(chunks.element as u64);
     let (index, value) = match filter.id {
@@ -130,7 +130,7 @@ pub(crate) fn refitted(filter: FilterSpec, chunks: &Chunks<'_>, chunk_shape: &[u
     Some(filter)
 }
 
-/// Pixels of a scanline of szip, as libhdf5 chooses them; `None` for chunks smaller than a block.
+/// The pixels per scanline of szip, as chosen by libhdf5; `None` for chunks smaller than a block.
 fn scanline(block: u64, cells: u64, chunk_shape: &[u64]) -> Option<u64> {
     const BLOCKS_PER_SCANLINE: u64 = 128;
     let row = chunk_shape.last().copied().unwrap_or(1);
@@ -153,7 +153,9 @@ fn scale_offset(filter: &Filter, chunks: &Chunks<'_>, element: u32, factor: u32)
         other => return Err(Error::invalid(format!("{} has no meaning for {other}", filter.name))),
     };
     if class == 1 && !filter.parameters.contains_key("scale_factor") {
-        return Err(Error::invalid("scaleoffset: scale_factor says how many decimal places are kept"));
+        return Err(Error::invalid(
+            "scaleoffset: floats need scale_factor, the number of decimal places to keep",
+        ));
     }
     let cells =
         u32::try_from(chunks.cells).map_err(|_| Error::invalid("scaleoffset: a chunk of 2^32 cells"))?;

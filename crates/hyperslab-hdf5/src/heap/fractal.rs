@@ -49,8 +49,8 @@ struct Blocks {
 }
 
 /// Limits on the blocks and bytes that a heap caches.
-const KEPT: usize = 1024;
-const KEPT_BYTES: u64 = 64 << 20;
+const MAX_CACHED: usize = 1024;
+const MAX_CACHED_BYTES: u64 = 64 << 20;
 
 #[derive(Debug)]
 struct RootFilter {
@@ -304,7 +304,9 @@ impl FractalHeap {
             self.check_block(&bytes, fields.position(), place)?;
         }
         let mut blocks = lock(&self.blocks);
-        if blocks.held.len() >= KEPT || blocks.bytes.saturating_add(bytes.len() as u64) > KEPT_BYTES {
+        if blocks.held.len() >= MAX_CACHED
+            || blocks.bytes.saturating_add(bytes.len() as u64) > MAX_CACHED_BYTES
+        {
             *blocks = Blocks::default();
         }
         if blocks.held.insert(block.start, (block.address, bytes.clone())).is_none() {
@@ -316,7 +318,7 @@ impl FractalHeap {
     /// The checksum covers the whole block with its own field zeroed.
     fn check_block(&self, bytes: &[u8], at: usize, place: Place<'_>) -> Result<()> {
         let mut zeroed = bytes.to_vec();
-        let Some(field) = zeroed.get_mut(at..at + 4) else { return Err(place.corrupt("cut short")) };
+        let Some(field) = zeroed.get_mut(at..at + 4) else { return Err(place.corrupt("truncated")) };
         let stored = u32::from_le_bytes([field[0], field[1], field[2], field[3]]);
         field.fill(0);
         let computed = lookup3(&zeroed, 0);

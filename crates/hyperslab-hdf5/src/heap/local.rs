@@ -29,12 +29,12 @@ impl LocalHeap {
         Ok(Self { address, data: file.read("local heap data", data, size)? })
     }
 
-    /// Where its head is.
+    /// The address of the heap's header.
     pub(crate) const fn address(&self) -> u64 {
         self.address
     }
 
-    /// All its bytes.
+    /// All bytes of the heap.
     pub(crate) fn data(&self) -> &[u8] {
         &self.data
     }

@@ -1,4 +1,4 @@
-//! Version 1 B-trees of chunks: the index of every dataset made before HDF5 1.10.
+//! Version 1 B-trees of chunks: the index of all datasets created before HDF5 1.10.
 
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
@@ -13,7 +13,7 @@ use crate::symbol_table::uint;
 const NODE: &str = "B-tree v1 chunk node";
 const MAX_DEPTH: u8 = 32;
 
-/// A node: keys (stored size, mask, the place of the first element) and children in turn, one key more.
+/// A node: alternating keys (stored size, mask, offsets of the first element) and children, with one more key than children.
 struct Node {
     address: u64,
     bytes: Bytes,
@@ -45,13 +45,13 @@ impl Node {
         Ok(Self { address, bytes, level, count, rank, key, stride })
     }
 
-    /// The place of the first element that key `index` describes, along each axis.
+    /// The offset of the chunk's first element along each axis, from key `index`.
     fn offsets(&self, index: usize) -> impl Iterator<Item = u64> + '_ {
         let places = &self.bytes[index * self.stride + 8..][..8 * self.rank];
         places.chunks_exact(8).map(uint)
     }
 
-    /// Bytes of a node with as many entries as libhdf5 gives it unless told otherwise.
+    /// The size of a node with libhdf5's default number of entries.
     const fn usual_bytes(&self) -> u64 {
         (24 + 64 * self.stride + self.key) as u64
     }
@@ -66,7 +66,7 @@ impl Node {
         Stored { address: self.child(index), size: uint(&key[..4]), mask }
     }
 
-    /// How a chunk compares with key `index`.
+    /// Compares a chunk with key `index`.
     fn compare(&self, chunk: &[u64], shape: &[u64], index: usize) -> Ordering {
         let places = chunk.iter().zip(shape).map(|(at, extent)| at.saturating_mul(*extent));
         places.cmp(self.offsets(index))
@@ -147,7 +147,7 @@ impl Search<'_> {
 }
 
 pub(super) fn visit(index: &ChunkIndex, file: &File, root: u64, visit: Visit<'_>) -> Result<()> {
-    // A node takes 24 bytes at least: the file has room for no more of them.
+    // A node has at least 24 bytes, which limits their number.
     let mut budget = file.stored / 24 + 1;
     walk(index, file, root, MAX_DEPTH, &mut budget, visit).map(|_| ())
 }
@@ -162,7 +162,7 @@ fn walk(
 ) -> Result<ControlFlow<()>> {
     let node = Node::read(index, file, address, above)?;
     let place = file.place(NODE, node.address);
-    let Some(left) = budget.checked_sub(1) else { return Err(place.corrupt("nodes in a circle")) };
+    let Some(left) = budget.checked_sub(1) else { return Err(place.corrupt("the nodes form a cycle")) };
     *budget = left;
     if node.level > 0 {
         file.prefetch((0..node.count).map(|child| node.child(child)), node.usual_bytes());

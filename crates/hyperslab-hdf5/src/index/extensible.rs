@@ -50,7 +50,7 @@ impl ExtensibleArray {
             return Err(place.corrupt(format!("invalid parameters: {geometry:?}")));
         }
         check_element(element, client, filtered, sizes, place)?;
-        // Counts and sizes of super blocks and data blocks: statistics that we do not use.
+        // Counts and sizes of super blocks and data blocks: unused statistics.
         fields.skip(4 * sizes.length)?;
         let end = fields.length(sizes)?;
         let _elements = fields.length(sizes)?;
@@ -113,7 +113,7 @@ impl ExtensibleArray {
         let mut next = 0;
         let end = self.end.min(self.geometry.capacity());
         while next < end {
-            // If a block or page is missing, the cursor tells how far the gap reaches.
+            // If a block or page is missing, the cursor returns the end of the gap.
             let (stored, gap) = cursor.step(index, file, next)?;
             if let Some(stored) = stored
                 && visit(next, stored)?.is_break()

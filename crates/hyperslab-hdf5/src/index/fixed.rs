@@ -25,7 +25,7 @@ pub(crate) struct FixedArray {
 #[derive(Debug)]
 struct Block {
     address: u64,
-    /// Where the elements, or the first page, start.
+    /// The address of the elements, or of the first page.
     start: u64,
     /// One bit per page, highest first, set if it was written. `None` if there are no pages.
     pages: Option<Bytes>,

@@ -1,8 +1,8 @@
 //! The geometry of the extensible array: pure functions from its five parameters.
 //!
-//! Elements are in the index block, then in *data blocks*, which are grouped in *super blocks*. Super block `u` has
-//! `2^(u/2)` data blocks of `data_min * 2^((u+1)/2)` elements each (integer divisions), so that sizes and counts
-//! double in turn. The first super blocks have no structure of their own: the index block points at their data blocks.
+//! The first elements are in the index block, the others in *data blocks*, which are grouped in *super blocks*. Super block `u`
+//! has `2^(u/2)` data blocks of `data_min * 2^((u+1)/2)` elements each (integer divisions), so that sizes and counts
+//! double in turn. The first super blocks have no structure of their own: the index block points to their data blocks.
 
 /// The parameters of an extensible array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Geometry {
             && self.data_min.ilog2() <= self.max_bits
             && self.page_bits < 32
             && self.direct_super_blocks() <= self.super_blocks()
-            // Blocks that the index block points at are never paged.
+            // Blocks that the index block points to are never paged.
             && (0..self.direct_super_blocks()).all(|u| !self.is_paged(u))
     }
 
@@ -59,12 +59,12 @@ impl Geometry {
         1 + self.max_bits - self.data_min.ilog2()
     }
 
-    /// Super blocks whose data blocks the index block points at.
+    /// The number of super blocks whose data blocks the index block points to.
     pub(crate) const fn direct_super_blocks(&self) -> u32 {
         2 * self.super_min.ilog2()
     }
 
-    /// Data blocks that the index block points at.
+    /// The number of data blocks that the index block points to.
     pub(crate) const fn direct_blocks(&self) -> u64 {
         2 * (self.super_min - 1)
     }
@@ -84,7 +84,7 @@ impl Geometry {
         self.data_min * ((1 << u) - 1)
     }
 
-    /// The first data block of a super block, counted from the first of all.
+    /// The first data block of a super block, counted from the start of the array.
     pub(crate) const fn start_block(u: u32) -> u64 {
         let k = u / 2;
         if u.is_multiple_of(2) { 2 * ((1 << k) - 1) } else { 3 * (1 << k) - 2 }
@@ -236,7 +236,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_lies_behind_the_capacity(geometry in geometries(), beyond: u64) {
+        fn locate_finds_nothing_beyond_the_capacity(geometry in geometries(), beyond: u64) {
             prop_assert_eq!(geometry.locate(geometry.capacity().saturating_add(beyond)), None);
         }
     }

@@ -10,10 +10,10 @@ use crate::header::{Header, kind};
 pub(crate) const EARLY: u8 = 1;
 pub(crate) const LATE: u8 = 2;
 pub(crate) const INCREMENTAL: u8 = 3;
-/// The fill value is written if one was set ("if set" in libhdf5).
+/// The fill value is written if it is set ("if set" in libhdf5).
 pub(crate) const IF_SET: u8 = 2;
 
-/// The fill value messages, and the stored bytes of the value; `None` if none was set, which means zeros.
+/// The fill value message, and the stored bytes of the value; `None` if it is not set, which means zeros.
 pub(crate) fn read(file: &File, header: &Header) -> Result<(StoredFill, Option<Vec<u8>>)> {
     let mut stored = StoredFill { allocation: LATE, time: IF_SET, value: FillState::Default };
     if let Some(message) = header.find(file, kind::FILL)? {
@@ -32,7 +32,7 @@ pub(crate) fn read(file: &File, header: &Header) -> Result<(StoredFill, Option<V
             fields.u8()? != 0 || version == 1
         };
         if defined {
-            // Before version 3 the size is signed, and a negative size means that none was set.
+            // Before version 3 the size is signed, and a negative size means that the value is not set.
             if version < 3 && fields.rest().get(3).is_some_and(|byte| byte & 0x80 != 0) {
                 stored.value = FillState::Undefined;
                 return Ok((stored, None));
@@ -59,7 +59,7 @@ pub(crate) fn read(file: &File, header: &Header) -> Result<(StoredFill, Option<V
     Ok((stored, value))
 }
 
-/// The message, with the value that was set.
+/// Encodes the message.
 pub(crate) fn encode(version: u8, stored: StoredFill, value: Option<&[u8]>, sizes: Sizes) -> Result<Vec<u8>> {
     let mut out = Encoder::new(sizes);
     let undefined = value.is_none() && stored.value == FillState::Undefined;

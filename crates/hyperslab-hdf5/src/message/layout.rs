@@ -211,21 +211,21 @@ pub(crate) mod defaults {
     pub(crate) const TREE: (u32, u8, u8) = (2048, 100, 40);
 }
 
-/// The message for compact data.
+/// Encodes the message for compact data.
 pub(crate) fn encode_compact(data: &[u8], sizes: Sizes) -> Result<Vec<u8>> {
     let mut out = Encoder::new(sizes);
     out.u8(3).u8(0).count(data.len(), 2, "bytes of compact data").put(data);
     out.finish()
 }
 
-/// The message for contiguous data.
+/// Encodes the message for contiguous data.
 pub(crate) fn encode_contiguous(address: Option<u64>, size: u64, sizes: Sizes) -> Result<Vec<u8>> {
     let mut out = Encoder::new(sizes);
     out.u8(3).u8(1).address(address).length(size);
     out.finish()
 }
 
-/// The message for a virtual dataset, whose mappings are an object of the global heap.
+/// Encodes the message for a virtual dataset, whose mappings are an object of the global heap.
 pub(crate) fn encode_virtual(address: u64, index: u32, sizes: Sizes) -> Result<Vec<u8>> {
     let mut out = Encoder::new(sizes);
     out.u8(4).u8(3).address(Some(address)).u32(index);
@@ -233,7 +233,7 @@ pub(crate) fn encode_virtual(address: u64, index: u32, sizes: Sizes) -> Result<V
 }
 
 impl Chunked {
-    /// The message, in the version that the layout has.
+    /// Encodes the message in the version of the layout.
     pub(crate) fn encode(&self, sizes: Sizes) -> Result<Vec<u8>> {
         let mut out = Encoder::new(sizes);
         out.u8(self.version).u8(2);

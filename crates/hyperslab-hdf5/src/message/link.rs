@@ -30,7 +30,7 @@ pub(crate) enum LinkTarget {
     Other(u8),
 }
 
-/// Refuses names that cannot occur in a path: they would lead back to the group itself, without end.
+/// Refuses names that cannot occur in a path. They could lead back to the group itself, in an endless cycle.
 pub(crate) fn check_name(name: &str, place: Place<'_>) -> Result<()> {
     if name.is_empty() || name == "." || name.contains('/') {
         return Err(place.corrupt(format!("invalid link name {name:?}")));

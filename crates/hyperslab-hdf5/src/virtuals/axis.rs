@@ -108,7 +108,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_the_cells_one_by_one(
+        fn axes_match_a_cell_by_cell_walk(
             start in 0_u64..9, block in 1_u64..5, gap in 0_u64..4, count in 1_u64..6, pick in 0_u64..60
         ) {
             let slab = Slab { start, stride: block + gap, count, block };

@@ -83,7 +83,7 @@ mod tests {
     use hyperslab_core::Elements;
 
     #[test]
-    fn what_does_not_fit_becomes_the_nearest_that_does() {
+    fn out_of_range_values_are_clamped() {
         let bytes: Vec<u8> = [300_i32, -5, 7].iter().flat_map(|n| n.to_ne_bytes()).collect();
         let values = Values::new(DType::Int32, &[3], Elements::fixed(bytes)).unwrap();
         assert_eq!(cast(&values, &DType::UInt8), Some(vec![255, 0, 7]));

@@ -12,20 +12,20 @@ const PATTERN: &str = "virtual dataset mapping";
 /// The maximum number of blocks of a source name pattern.
 const MAX_BLOCKS: u64 = 1 << 16;
 
-/// Elements of one source, and their destination.
+/// Elements of one source, and where they go in the virtual dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mapping {
     pub(crate) file: String,
     pub(crate) dataset: String,
-    /// Of the source.
+    /// The selection in the source.
     pub(crate) from: Selected,
-    /// Of the virtual dataset.
+    /// The selection in the virtual dataset.
     pub(crate) to: Selected,
     /// The number of cells along the unlimited axes, once known.
     pub(crate) settled: Option<Settled>,
 }
 
-/// The unlimited axes of both sides, and the number of cells along them.
+/// The unlimited axes of source and virtual dataset, and the number of cells along them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settled {
     pub(crate) from: usize,
@@ -99,7 +99,7 @@ pub(crate) fn encode_mappings(sources: &[VirtualSource], sizes: Sizes) -> Result
 }
 
 impl Selected {
-    /// Old writers list the boxes of a regular selection one by one; a single box is regular.
+    /// Old writers list the boxes of a regular selection one by one. A single box is regular too.
     fn regular(self) -> Self {
         let Self::Boxes(boxes) = &self else { return self };
         let rank = boxes.first().map_or(0, |(first, _)| first.len());
@@ -173,7 +173,7 @@ pub(super) fn expand(
     shape_of: ShapeOf<'_>,
 ) -> Result<(Vec<Mapping>, Extents)> {
     let mut settled = Vec::with_capacity(mappings.len());
-    // Along axes that some mapping leaves open: the extent of the sources, and that of limited mappings.
+    // Along axes that some mapping leaves unlimited: the maximum extent of the sources and of limited mappings.
     let mut reach: Vec<Option<u64>> = vec![None; shape.len()];
     let mut least: Vec<u64> = vec![0; shape.len()];
     for mapping in mappings {
@@ -196,7 +196,7 @@ pub(super) fn expand(
     Ok((settled, shape))
 }
 
-/// Both sides grow together, to the current extent of the source.
+/// Both selections grow together, to the current extent of the source.
 fn expand_unlimited(
     mapping: &Mapping,
     to: usize,
@@ -213,7 +213,7 @@ fn expand_unlimited(
     Ok(Axis::new(ours[to], 0).with_length(length).end())
 }
 
-/// `%b` in a name is the block number; there are as many blocks as consecutive sources.
+/// `%b` in a name is the block number. The number of blocks is that of consecutive existing sources.
 fn expand_pattern(
     owner: &File,
     mapping: &Mapping,

@@ -62,7 +62,7 @@ impl Piece {
     }
 }
 
-/// The distance between the cells of a run. A single cell has no neighbour, whatever the selection says.
+/// The distance between the cells of a run. For a single cell the stored distance is irrelevant.
 const fn step_of(run: &Run) -> u64 {
     if run.count > 1 { run.step } else { 1 }
 }
@@ -138,7 +138,7 @@ fn product_of_axes(
             return Ok(());
         }
         if let Some((_, theirs)) = pairs.iter().find(|(ours, _)| *ours == axis) {
-            // A source that is smaller than the mapping has nothing past its end.
+            // A source smaller than the mapping has no cells past its end.
             ranges.push((first, end.min(from[*theirs].below(source[*theirs]))));
         }
     }
@@ -302,7 +302,7 @@ mod tests {
         Mapping { file: ".".to_owned(), dataset: "/x".to_owned(), from, to, settled: None }
     }
 
-    /// Boxes whose cells cannot be counted are refused, whatever was counted before.
+    /// Boxes with too many cells to count are refused, whatever was counted before.
     #[test]
     fn counts_of_cells_do_not_wrap() {
         let boxes = Selected::Boxes(vec![(vec![0], vec![9]), (vec![20], vec![u64::MAX - 1])]);

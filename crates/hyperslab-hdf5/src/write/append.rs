@@ -1,7 +1,8 @@
-//! Files that are added to in their place.
+//! Adds to existing files in place.
 //!
-//! What is new is written where nobody looks, and made durable; then the file's end; then what leads to it, in
-//! pieces that a disk writes whole or not at all. Killed at any instant, the file holds what it held before, or more.
+//! New data is written to space that nothing refers to, and synced. Then the end of the file is updated, and finally
+//! the references to the new data, in pieces that a disk writes atomically. If the process is killed at any instant,
+//! the file keeps its old contents and possibly some of the new.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,21 +34,21 @@ use crate::store::{Found, Hdf5Store, find};
 use crate::superblock::Superblock;
 use hyperslab_core::NoExternals;
 
-/// The file's end is moved ahead of what is written by this part of it, so that it need not move at every flush.
+/// Each time the end of the file is moved, it is moved further by this fraction of the file, to save moves at later flushes.
 const AHEAD: u64 = 16;
 const LEAST_AHEAD: u64 = 64 << 10;
 const MOST_AHEAD: u64 = 64 << 20;
 
-/// How a file is added to.
+/// Options for adding to a file.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct AppendOptions {
-    /// Let others read the file meanwhile, as libhdf5's "single writer, multiple readers" does. The file is then marked as
-    /// being written until it is closed, and space that index blocks leave is not used again.
+    /// Let other programs read the file meanwhile, like libhdf5's "single writer, multiple readers" mode. The file is
+    /// marked as being written until it is closed, and space freed by index blocks is not reused.
     pub swmr: bool,
 }
 
-/// An existing file that is added to.
+/// An existing file to which data is added.
 ///
 /// ```
 /// use hyperslab_core::{ArraySpec, DType, Elements, Grid, Sink, Values};
@@ -79,14 +80,14 @@ pub struct Hdf5Append {
     superblock: Superblock,
     swmr: bool,
     recorders: BTreeMap<String, Recorder>,
-    /// Datasets that become larger, by path.
+    /// Datasets being enlarged, by path.
     grown: BTreeMap<String, Arc<GrownArray>>,
-    /// New nodes, and old ones that get something new.
+    /// New nodes, and existing nodes that get new links or attributes.
     tree: Tree,
     options: Hdf5Options,
-    /// What makes the file forget the free space that it keeps: changed before anything else is.
+    /// Makes the file forget its recorded free space. Applied before any other change.
     forget: Vec<Patch>,
-    /// Was everything published?
+    /// Whether everything was published.
     closed: bool,
 }
 
@@ -95,8 +96,8 @@ impl Hdf5Append {
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when it cannot be written, [`Invalid`](Error::Invalid) when another program writes or reads it,
-    /// [`Corrupt`](Error::Corrupt) when it is not whole.
+    /// [`Io`](Error::Io) when the file cannot be written, [`Invalid`](Error::Invalid) when another program has it open,
+    /// [`Corrupt`](Error::Corrupt) when it is damaged or truncated.
     pub fn open(path: &Path, options: AppendOptions) -> Result<Self> {
         let name: Arc<str> = path.display().to_string().into();
         let target = LocalFile::open_locked(path)?;
@@ -104,19 +105,21 @@ impl Hdf5Append {
         let file = Arc::new(File::open(blob, Arc::new(NoExternals), 0)?);
         let mut superblock = file.superblock.clone();
         if superblock.flags & 5 != 0 {
-            return Err(Error::invalid(format!("{name}: another program writes it, or died doing so")));
+            return Err(Error::invalid(format!(
+                "{name}: another program is writing the file, or was killed while it did"
+            )));
         }
         if superblock.end > file.length {
             return Err(file.place("superblock", 0).corrupt(format!(
-                "the file ends at {:#x}, not at {:#x}: it was cut short",
+                "the file ends at {:#x}, not at {:#x}: it was truncated",
                 file.length, superblock.end
             )));
         }
         if options.swmr && superblock.version < 3 {
-            return Err(file.unsupported("readers beside a writer, in a file of before libhdf5 1.10"));
+            return Err(file.unsupported("SWMR in a file format older than libhdf5 1.10"));
         }
         let space = file.operation(|| extend::check_file(&file).and_then(|()| FileSpace::read(&file)))?;
-        // Old files say where they end in numbers that count from the base.
+        // Files with an old superblock record their end relative to the base address.
         let end = superblock.end.max(file.length) - superblock.base;
         let sizes = file.sizes();
         let output = Output::new(target, Arc::clone(&name), superblock.base, end)
@@ -150,14 +153,14 @@ impl Hdf5Append {
         })
     }
 
-    /// Adds frames to the dataset at `path`, along its first unlimited dimension (or the first with room): values of the dataset's shape with any
-    /// extent there, or without that dimension for one frame. Answers the dataset's new extent. Nobody sees
-    /// them before [`flush`](Self::flush).
+    /// Appends frames to the dataset at `path` along its first unlimited dimension, or else the first with room. The
+    /// values have the dataset's shape with any extent along that dimension, or lack that dimension to append one frame.
+    /// Returns the dataset's new extent. The frames become visible at the next [`flush`](Self::flush).
     ///
     /// # Errors
     ///
     /// [`Invalid`](Error::Invalid) when the dataset cannot grow or the values do not fit it;
-    /// [`Unsupported`](Error::Unsupported) for types and filters that we only read.
+    /// [`Unsupported`](Error::Unsupported) for types and filters that can only be read.
     pub fn append(&mut self, path: &str, values: &Values) -> Result<u64> {
         if let Some(recorder) = self.recorders.get_mut(path) {
             return recorder.append(values);
@@ -165,7 +168,7 @@ impl Hdf5Append {
         self.append_along(path, None, values)
     }
 
-    /// As [`append`](Self::append), along this dimension when the dataset is first added to.
+    /// Like [`append`](Self::append), along dimension `axis`. Only the first call for a dataset chooses the dimension.
     ///
     /// # Errors
     ///
@@ -174,7 +177,7 @@ impl Hdf5Append {
         if !self.recorders.contains_key(path) {
             let normal = normal_path(path);
             if self.grown.contains_key(&normal) {
-                return Err(Error::invalid(format!("{normal} is being made larger already")));
+                return Err(Error::invalid(format!("{normal} is already being enlarged")));
             }
             let recorder = self.file.operation(|| {
                 let address = self.address(&normal)?;
@@ -188,7 +191,7 @@ impl Hdf5Append {
         }
     }
 
-    /// Where the header of an object of this file is.
+    /// The address of an object's header in this file.
     fn address(&self, path: &str) -> Result<u64> {
         match find(&self.file, &stored_path(&self.file, path))? {
             Found::Object(object) if Arc::ptr_eq(&object.file, &self.file) => Ok(object.address),
@@ -197,11 +200,11 @@ impl Hdf5Append {
         }
     }
 
-    /// Makes everything that was added durable, and visible to whoever opens or refreshes the file from now on.
+    /// Makes all additions durable, and visible to programs that open or refresh the file from now on.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system refuses. What was flushed before stays as it was.
+    /// [`Io`](Error::Io) when the system refuses. Data flushed before is not affected.
     pub fn flush(&mut self) -> Result<()> {
         let mut patches = Vec::new();
         for recorder in self.recorders.values_mut() {
@@ -214,8 +217,8 @@ impl Hdf5Append {
         self.publish(&patches)
     }
 
-    /// New things first, then the end, then what leads to them: of each object its patches in their order, each durable
-    /// before the next. A new extent without the index of its chunks would be read as fill values.
+    /// Publishes the additions: syncs new data, then updates the end of the file, then applies each object's patches in
+    /// order, syncing after each. A new extent without the index of its chunks would be read as fill values.
     fn publish(&mut self, objects: &[Vec<Patch>]) -> Result<()> {
         let most = objects.iter().map(Vec::len).max().unwrap_or(0);
         if most == 0 {
@@ -253,13 +256,13 @@ impl Hdf5Append {
         Ok(())
     }
 
-    /// Gives the group or dataset at `path` an attribute, or the one that it has another value. Nobody sees it before
-    /// [`close`](Self::close).
+    /// Sets an attribute of the group or dataset at `path`, replacing an existing one of this name. The change becomes
+    /// visible at [`close`](Self::close).
     ///
     /// # Errors
     ///
     /// [`NotFound`](Error::NotFound) when there is no such node; [`Invalid`](Error::Invalid) for what an attribute
-    /// cannot hold. [`close`](Self::close) answers [`Unsupported`](Error::Unsupported) for one that is shared in the file.
+    /// cannot hold. [`close`](Self::close) returns [`Unsupported`](Error::Unsupported) for an attribute that is shared in the file.
     pub fn attribute(&mut self, path: &str, name: &str, value: impl Into<Attribute>) -> Result<()> {
         let path = self.file.operation(|| Ok(stored_path(&self.file, &normal_path(path))))?;
         let values = values_of(name, &value.into())?;
@@ -273,13 +276,13 @@ impl Hdf5Append {
         Ok(())
     }
 
-    /// Takes the nodes on the way to `path` that are in the file into the tree.
+    /// Adds the existing nodes along `path` to the tree.
     fn adopt(&mut self, path: &str) -> Result<bool> {
         let file = Arc::clone(&self.file);
         file.operation(|| self.tree.adopt(path))
     }
 
-    /// The nodes that were added, and what leads to them.
+    /// Writes the added nodes and the references to them.
     fn publish_nodes(&mut self) -> Result<()> {
         if self.options.dimension_scales {
             scales::plan(&mut self.tree, &self.shared, &self.options)?;
@@ -295,7 +298,7 @@ impl Hdf5Append {
         self.publish(&patches)
     }
 
-    /// Flushes, makes new nodes and attributes visible, and gives back what the file's end was ahead.
+    /// Flushes, publishes new nodes and attributes, and trims the space reserved at the end of the file.
     ///
     /// # Errors
     ///
@@ -322,7 +325,7 @@ impl Hdf5Append {
 }
 
 impl Sink for Hdf5Append {
-    /// A group; one that is there gets these attributes, and keeps its others.
+    /// Creates a group, or adds these attributes to an existing one.
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         let new = checked_attributes(attributes, false, &self.shared)?;
         if !self.adopt(path)? {
@@ -331,7 +334,7 @@ impl Sink for Hdf5Append {
         }
         let known = match Hdf5Store::new(Arc::clone(&self.file)).node(path) {
             Ok(Node::Group(known)) => known,
-            Ok(_) => return Err(Error::invalid(format!("{path} is there, and no group"))),
+            Ok(_) => return Err(Error::invalid(format!("{path} exists and is not a group"))),
             Err(error) => return Err(error),
         };
         for NewAttribute { name, values, .. } in new {
@@ -364,7 +367,7 @@ impl Sink for Hdf5Append {
     fn grow(&mut self, path: &str, shape: &[u64]) -> Result<Arc<dyn ArraySink>> {
         let path = normal_path(path);
         if self.grown.contains_key(&path) || self.recorders.keys().any(|own| normal_path(own) == path) {
-            return Err(Error::invalid(format!("{path} is being added to already")));
+            return Err(Error::invalid(format!("{path} is already being added to")));
         }
         let array = self
             .file
@@ -387,7 +390,7 @@ impl Sink for Hdf5Append {
 }
 
 impl Drop for Hdf5Append {
-    /// What was not flushed is forgotten: the file ends where it ended.
+    /// Discards what was not flushed: the file ends where it ended.
     fn drop(&mut self) {
         if !self.closed {
             let _ = self.shared.output.set_length(self.superblock.end.max(self.file.length));
@@ -395,7 +398,7 @@ impl Drop for Hdf5Append {
                 self.superblock.flags &= !5;
                 let _ = self.superblock.encode().and_then(|bytes| self.shared.output.write_at(0, &bytes));
             }
-            // By name: a process that is being started may hold the file for a moment yet.
+            // Unlock explicitly: a child process being spawned may still hold the file for a moment.
             let _ = self.shared.output.unlock();
         }
     }

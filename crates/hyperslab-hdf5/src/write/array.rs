@@ -1,4 +1,4 @@
-//! Datasets that are being written.
+//! Datasets being written.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -23,18 +23,18 @@ use crate::message::layout::{Chunked, encode_compact, encode_contiguous, encode_
 use crate::virtuals::encode_mappings;
 use crate::write::object::{NewHeader, NewMessage, Style};
 
-/// What all datasets of a file share.
+/// State shared by all datasets of a file.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) output: Output,
     pub(crate) heap: Mutex<HeapWriter>,
     pub(crate) sizes: Sizes,
     pub(crate) style: Style,
-    /// Objects that elements refer to before their headers are written: where these will begin.
+    /// The future header addresses of objects that elements refer to before their headers are written.
     pub(crate) stubs: Mutex<BTreeMap<String, u64>>,
     /// The paths of the nodes.
     pub(crate) names: Mutex<Names>,
-    /// All nodes are made before the first chunk: a reference to any other is null, and told.
+    /// All nodes are declared before the first chunk is written: a reference to any other is stored as null and reported.
     pub(crate) all_declared: bool,
 }
 
@@ -51,7 +51,7 @@ impl Shared {
         }
     }
 
-    /// Lets all references to a node lead to the path that it has now.
+    /// Makes all references to a node use its new path.
     pub(crate) fn move_node(&self, from: &str, to: &str) {
         let mut names = lock(&self.names);
         names.declare(to);
@@ -63,7 +63,7 @@ impl Shared {
     }
 }
 
-/// A dataset that is being written.
+/// A dataset being written.
 #[derive(Debug)]
 pub(crate) struct NewArray {
     pub(crate) plan: Plan,
@@ -73,12 +73,12 @@ pub(crate) struct NewArray {
 
 #[derive(Debug)]
 enum Data {
-    /// All bytes, and the chunks of ours that were written.
+    /// All bytes, and the grid chunks written so far.
     Compact(Vec<u8>, HashSet<ChunkCoord>),
-    /// Where the piece is, once something was written, and the chunks of ours that were.
+    /// The address of the data once something was written, and the grid chunks written so far.
     Contiguous(Option<u64>, HashSet<ChunkCoord>),
     Chunked(IndexWriter),
-    /// The mappings in the file's heap.
+    /// The location of the mappings in the file's heap.
     Virtual(u64, u32),
 }
 
@@ -100,7 +100,7 @@ impl NewArray {
                 let entries = Entries::new(shared.sizes, filtered, version, plan.chunk_bytes());
                 let chunk = plan.spec.grid.chunk_shape();
                 let index = IndexWriter::new(index, chunk, &plan.spec.max_shape, entries, &shared.output)?;
-                // Chunks that have their place before they are written hold zeros until then.
+                // Chunks that are allocated before they are written hold zeros until then.
                 if let (IndexWriter::Implicit(..), Some(fill)) = (&index, &plan.fill) {
                     let whole = fill.repeat(plan.chunk_bytes() as usize / fill.len());
                     let grid = &plan.spec.grid;
@@ -116,12 +116,12 @@ impl NewArray {
         Ok(Self { plan, shared: Arc::clone(shared), data: Mutex::new(data) })
     }
 
-    /// A dataset that exists, whose chunks this index finds.
+    /// An existing dataset with this chunk index.
     pub(crate) fn existing(plan: Plan, shared: &Arc<Shared>, index: IndexWriter) -> Self {
         Self { plan, shared: Arc::clone(shared), data: Mutex::new(Data::Chunked(index)) }
     }
 
-    /// Writes a chunk, whether or not it was written before; returns where it is.
+    /// Writes or rewrites a chunk. Returns its location.
     pub(crate) fn put(&self, chunk: &ChunkCoord, encoded: &EncodedChunk) -> Result<Stored> {
         match (&mut *lock(&self.data), &encoded.parts[..]) {
             (Data::Chunked(index), [bytes]) => {
@@ -131,7 +131,7 @@ impl NewArray {
         }
     }
 
-    /// The path in the file.
+    /// The path of the dataset in the file.
     fn path(&self) -> &str {
         self.plan.name.strip_prefix(&**self.shared.output.name()).unwrap_or(&self.plan.name)
     }
@@ -140,7 +140,7 @@ impl NewArray {
         &self.shared
     }
 
-    /// A chunk that was written anew elsewhere leaves its place.
+    /// Frees the old space of a chunk that was rewritten elsewhere.
     pub(crate) fn release(&self, old: Stored) {
         if let Data::Chunked(IndexWriter::Implicit(..)) = &*lock(&self.data) {
             return;
@@ -148,7 +148,7 @@ impl NewArray {
         self.shared.output.release(old.address, old.size);
     }
 
-    /// Where the index is, once there is one.
+    /// The address of the index, once it was written.
     pub(crate) fn index_address(&self) -> Option<u64> {
         match &*lock(&self.data) {
             Data::Chunked(index) => index.address(),
@@ -156,7 +156,7 @@ impl NewArray {
         }
     }
 
-    /// The layout message as it is now.
+    /// The current layout message.
     pub(crate) fn layout_message(&self) -> Result<Vec<u8>> {
         let (plan, sizes) = (&self.plan, self.shared.sizes);
         match &*lock(&self.data) {
@@ -179,7 +179,7 @@ impl NewArray {
         }
     }
 
-    /// Writes the index; returns what must then be changed in its place.
+    /// Writes the index. Returns the in-place changes that must follow.
     pub(crate) fn flush(&self) -> Result<Vec<Patch>> {
         match &mut *lock(&self.data) {
             Data::Chunked(index) => index.flush(&self.shared.output),
@@ -191,7 +191,7 @@ impl NewArray {
         }
     }
 
-    /// One piece knows no chunks that were never written: they hold the fill value.
+    /// Contiguous data does not record which parts were never written, so those are filled explicitly.
     fn fill_rest(&self, address: u64, written: &HashSet<ChunkCoord>) -> Result<()> {
         let (grid, Some(fill)) = (&self.plan.spec.grid, &self.plan.fill) else { return Ok(()) };
         for number in 0..grid.chunks().unwrap_or(0) {
@@ -205,7 +205,7 @@ impl NewArray {
         Ok(())
     }
 
-    /// Writes a box of the piece, run by run.
+    /// Writes a box of the contiguous data, run by run.
     fn write_box(&self, address: u64, region: &Region, bytes: &[u8]) -> Result<()> {
         let (shape, item) = (self.plan.spec.grid.shape(), self.plan.element.stored);
         for (offset, range) in runs(shape, region, item) {
@@ -214,13 +214,13 @@ impl NewArray {
         Ok(())
     }
 
-    /// The messages that make it a dataset.
+    /// Adds the messages that describe the dataset.
     pub(crate) fn messages(&self, header: &mut NewHeader, named_type: Option<u64>) -> Result<()> {
         header.messages.extend(self.plan.messages(header.style, named_type, self.shared.sizes)?);
         Ok(())
     }
 
-    /// The messages that may change in their places: they are last.
+    /// Adds the messages that may change in place. They come last.
     pub(crate) fn last_messages(&self, header: &mut NewHeader) -> Result<()> {
         let (plan, sizes) = (&self.plan, self.shared.sizes);
         let layout = self.layout_message()?;
@@ -232,7 +232,7 @@ impl NewArray {
         Ok(())
     }
 
-    /// A chunk's stored elements: all of its cells, those outside the array as fill.
+    /// A chunk's stored elements with all of its cells; those outside the array are fill.
     fn padded(&self, chunk: &[u64], stored: Vec<u8>) -> Result<Vec<u8>> {
         let grid = &self.plan.spec.grid;
         if !matches!(self.plan.layout, PlannedLayout::Chunked { .. }) || !grid.is_clipped(chunk) {
@@ -295,7 +295,7 @@ impl ArraySink for NewArray {
 
     fn adopt(&self, chunk: &ChunkCoord, form: &StoredForm, stored: &Bytes) -> Result<Option<EncodedChunk>> {
         let plan = &self.plan;
-        let alike = plan.takes_stored
+        let alike = plan.copies_stored_chunks
             && matches!(plan.layout, PlannedLayout::Chunked { .. })
             && form.shape[..] == *plan.spec.grid.chunk_shape()
             && plan.spec.grid.contains(chunk);
@@ -322,7 +322,7 @@ impl ArraySink for NewArray {
                 encoded.parts.len()
             )));
         };
-        let again = || Error::invalid(format!("{}: chunk {chunk:?} was written before", self.plan.name));
+        let again = || Error::invalid(format!("{}: chunk {chunk:?} was already written", self.plan.name));
         let output = &self.shared.output;
         let grid = &self.plan.spec.grid;
         let mut data = lock(&self.data);
@@ -358,7 +358,7 @@ impl ArraySink for NewArray {
     }
 }
 
-/// Writes a chunk and enters it; returns where it is and whether it was not there before.
+/// Writes a chunk and adds it to the index. Returns its location and whether it is new.
 fn enter(
     index: &mut IndexWriter,
     chunk: &[u64],
@@ -375,13 +375,13 @@ fn enter(
     Ok((stored, fresh))
 }
 
-/// The runs of a box that stand together in an array of this shape: byte offsets there, byte ranges of the box.
+/// The contiguous runs of a box in an array of this shape: byte offsets in the array, byte ranges of the box.
 fn runs<'a>(
     shape: &'a [u64],
     region: &'a Region,
     item: usize,
 ) -> impl Iterator<Item = (u64, std::ops::Range<usize>)> + 'a {
-    // Axes from `joined` on are taken whole, so that they and the one before are one run.
+    // Axes from `joined` on are taken whole, so that they form one run with the axis before.
     let rank = shape.len();
     let mut joined = rank;
     while joined > 0 && region.shape[joined - 1] == shape[joined - 1] {

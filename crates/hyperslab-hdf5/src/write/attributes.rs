@@ -1,4 +1,4 @@
-//! Attributes that are being written.
+//! Attributes being written.
 
 use bytes::Bytes;
 use hyperslab_core::{
@@ -13,32 +13,32 @@ use crate::message::attribute::Content;
 use crate::message::datatype::{Class, Padding, Type};
 use crate::message::space::Space;
 
-/// What dimension scales and NetCDF-4 keep in attributes: made anew, never copied.
-const OWN: [&str; 5] =
+/// Bookkeeping attributes of dimension scales and NetCDF-4: generated, never copied.
+const BOOKKEEPING_ATTRIBUTES: [&str; 5] =
     ["DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid", "_Netcdf4Coordinates"];
 
-/// The attributes that people set, without those in which dimension scales and NetCDF-4 keep books: which scale belongs
-/// to which dimension is part of what an array is, and every writer says it in its own way.
+/// The attributes that users set, without the bookkeeping of dimension scales and NetCDF-4. Which scale belongs to
+/// which dimension is part of an array's schema, and every writer stores that in its own way.
 pub fn set_by_people(attributes: &Attributes) -> impl Iterator<Item = (&str, &Attribute)> {
     let is_scale = attributes
         .get("CLASS")
         .and_then(Attribute::as_text)
         .is_some_and(|class| class.trim_end_matches('\0') == "DIMENSION_SCALE");
-    attributes
-        .iter()
-        .filter(move |(name, _)| !(OWN.contains(name) || is_scale && matches!(*name, "CLASS" | "NAME")))
+    attributes.iter().filter(move |(name, _)| {
+        !(BOOKKEEPING_ATTRIBUTES.contains(name) || is_scale && matches!(*name, "CLASS" | "NAME"))
+    })
 }
 
-/// An attribute that is to be written.
+/// An attribute to write.
 #[derive(Debug, Clone)]
 pub(crate) struct NewAttribute {
     pub(crate) name: String,
     pub(crate) values: Values,
-    /// How another file stores it.
+    /// How the source file stores it.
     pub(crate) stored: Option<StoredAttribute>,
 }
 
-/// An attribute's values, as they are to be stored.
+/// An attribute's values in the form to be stored.
 pub(crate) fn values_of(name: &str, attribute: &Attribute) -> Result<Values> {
     if name.is_empty() || name.contains('\0') {
         return Err(Error::invalid(format!("{name:?} cannot name an attribute")));
@@ -65,7 +65,7 @@ pub(crate) fn check_attribute(attribute: &NewAttribute, style: Style, sizes: Siz
     if style == Style::Old { style.check_message(&what(), message.len()) } else { Ok(()) }
 }
 
-/// Keeps nothing, and finds every object: for the size of an attribute alone.
+/// Stores nothing and finds every object; used to determine the size of an attribute.
 struct Anywhere;
 
 impl Keeper for Anywhere {
@@ -83,7 +83,7 @@ impl Keeper for Anywhere {
 }
 
 impl NewAttribute {
-    /// The attribute as it is stored: as in the file that it comes from, where its values still have that type.
+    /// The attribute's stored form: as in the source file, if its values still have that type.
     pub(crate) fn content(&self, sizes: Sizes, keeper: &mut dyn Keeper) -> Result<Content> {
         let Some((stored, (dtype, element))) = self
             .stored
@@ -108,16 +108,16 @@ impl NewAttribute {
     }
 }
 
-/// The bytes of an attribute's values, with what they need kept.
+/// Encodes an attribute's values. Variable-length parts are stored through `keeper`.
 pub(crate) fn content(values: &Values, sizes: Sizes, keeper: &mut dyn Keeper) -> Result<Content> {
     let mut dtype = values.dtype.clone();
     let mut elements = values.elements.clone();
-    // An empty text of fixed size takes a byte.
+    // A fixed-size string has at least one byte, even if empty.
     if matches!(dtype, DType::FixedBytes(0) | DType::FixedText(0)) {
         dtype = DType::FixedBytes(1);
         elements = Elements::fixed(vec![0; values.len()]);
     }
-    // References to what is not in the file, or to parts of it, are kept as the words that they are read as.
+    // References to objects outside the file, or to regions, are stored as the text that they are read as.
     if dtype == DType::Reference
         && (0..values.len())
             .filter_map(|index| std::str::from_utf8(elements.variable_at(index)?).ok())
@@ -138,12 +138,12 @@ pub(crate) fn content(values: &Values, sizes: Sizes, keeper: &mut dyn Keeper) ->
     Ok(Content::new(stored, space(&values.shape), data))
 }
 
-/// A space that does not grow.
+/// A dataspace that does not grow.
 pub(crate) fn space(shape: &[u64]) -> Space {
     Space { shape: shape.into(), max_shape: shape.iter().map(|extent| Some(*extent)).collect(), null: false }
 }
 
-/// A text as dimension scales have it: of fixed size, ending with a NUL.
+/// A text as dimension scales store it: fixed size, NUL-terminated.
 pub(crate) fn c_text(text: &str) -> Content {
     let data: Bytes = [text.as_bytes(), &[0]].concat().into();
     let class = Class::String { padding: Padding::NulTerminated, utf8: false };

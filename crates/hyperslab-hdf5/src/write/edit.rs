@@ -140,7 +140,7 @@ impl<'a> HeaderEdit<'a> {
         self.header.blocks.iter().find(inside).copied()
     }
 
-    /// Consecutive messages that make room for a pointer: one, or a few small ones.
+    /// Consecutive messages that can be replaced by a pointer: one, or a few small ones.
     fn victims(&self, pointer: usize) -> Option<&'a [Message]> {
         let (head, messages): (usize, &'a [Message]) = (self.head(), &self.header.messages);
         let together = |run: &&[Message]| {
@@ -178,7 +178,7 @@ impl<'a> HeaderEdit<'a> {
         let mut block = NewHeader::new(if old { Style::Old } else { Style::New });
         for message in run {
             if message.kind != kind::NIL && !self.forgotten.contains(&message.address) {
-                // It may just have been changed.
+                // The message may have been changed already.
                 let body = self.body(message)?;
                 let (kind, flags, order) = (message.kind, message.flags, message.order);
                 block.messages.push(NewMessage { kind, flags, body, order });
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_goes_to_a_message_that_is_nothing() {
+    fn gaps_are_assigned_to_null_messages() {
         let mut gapless = block(&[(5, 3), (0, 6), (7, 2)], 0);
         // The gap is zeros, like the body of a null message.
         let mut open = block(&[(5, 3), (0, 4), (7, 2)], 2);

@@ -1,4 +1,4 @@
-//! Existing datasets that get more chunks.
+//! Adds chunks to existing datasets.
 
 use std::sync::{Arc, Mutex};
 
@@ -31,7 +31,7 @@ pub(crate) struct Existing {
 }
 
 impl Existing {
-    /// Opens the dataset at `path` for writing, and as it is read.
+    /// Opens the dataset at `path` for writing. Also returns it as opened for reading.
     pub(crate) fn open(
         file: &Arc<File>,
         address: u64,
@@ -74,7 +74,7 @@ impl Existing {
         let mut patches = self.array.flush()?;
         let shared = self.array.shared();
         let mut edit = HeaderEdit::new(&self.header, &shared.output);
-        // Parameters by other writers stay: the message changes only when the index is created or moved.
+        // Keep parameters chosen by other writers: the message changes only when the index is created or moved.
         let mut index = lock(&self.index);
         if self.array.index_address() != *index {
             edit.set(&self.layout, 0, &self.array.layout_message()?)?;
@@ -122,6 +122,6 @@ fn plan(
         fill: fill::read(file, header)?.1,
         layout: PlannedLayout::Chunked { version: chunked.version, index: chunked.index, early: false },
         named_type: None,
-        takes_stored: false,
+        copies_stored_chunks: false,
     })
 }

@@ -1,4 +1,4 @@
-//! Groups and objects that exist: new links, new attributes, attributes with other values.
+//! Adds links and attributes to existing objects.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use crate::message::attribute::{Content, RawAttribute};
 use crate::message::link::{Link, LinkTarget, StoredLink};
 use crate::symbol_table::{SymbolEntry, SymbolTable};
 
-/// What is added to an object that exists.
+/// The links and attributes to add to an existing object.
 #[derive(Debug, Default)]
 pub(crate) struct Additions {
     pub(crate) links: Vec<Link>,
     pub(crate) attributes: Vec<(String, Content)>,
 }
 
-/// Writes what is added to the object at `address`; returns what is to be changed in its place.
+/// Writes additions to the object at `address`. Returns the in-place changes that must follow.
 pub(crate) fn extend(
     file: &Arc<File>,
     address: u64,
@@ -81,7 +81,7 @@ fn add_links(
         }
         return Ok(Vec::new());
     }
-    // A heap is written anew with all links, those that are there byte for byte.
+    // Write a new heap with all links; existing ones are copied verbatim.
     let mut all = Group::open(file, header.address)?.stored(file, header)?;
     all.extend(new);
     let [heap, names, orders] = dense_links(&all, sizes, output)?;
@@ -95,8 +95,8 @@ fn add_links(
     Ok(Vec::new())
 }
 
-/// Adds names to an old-style group. Its heap moves, with all names where they were; its tree is written anew but for
-/// the root, which stays in its place, as does the heap's head.
+/// Adds names to an old-style group. The names are copied to a new place, at the same offsets, with the new ones
+/// after them. The tree is written anew, except that its root is replaced in place, like the header of the heap.
 fn add_symbols(file: &Arc<File>, message: &Message, new: &[Link], output: &Output) -> Result<Vec<Patch>> {
     let sizes = file.sizes();
     let table = SymbolTable::parse(file, message)?;
@@ -121,12 +121,12 @@ fn add_symbols(file: &Arc<File>, message: &Message, new: &[Link], output: &Outpu
     let names = names.finish()?;
     let data = output.append(&names)?;
     let mut head = Encoder::magic(sizes, b"HEAP", 0);
-    // Old free blocks would have to be described anew: they are given up.
+    // The free blocks of the old heap are not described again; their space is lost.
     head.zeros(3).length(names.len() as u64).length(1).address(Some(data));
     Ok(vec![Patch { address: heap, bytes: head.finish()? }, Patch { address: tree, bytes: root }])
 }
 
-/// Sets attributes: one of the same name is replaced.
+/// Sets attributes, replacing those of the same name.
 fn set_attributes(
     file: &Arc<File>,
     header: &Header,
@@ -145,7 +145,7 @@ fn set_attributes(
         .collect::<Result<_>>()?;
     let info = header.find(file, kind::ATTRIBUTE_INFO)?;
     let mut next = 0_u16;
-    // Where the order of creation is kept, attributes are numbered in 16 bits.
+    // If creation order is tracked, attributes are numbered in 16 bits.
     let number = |next: u16| {
         let end = u16::try_from(fresh).ok().and_then(|fresh| next.checked_add(fresh));
         end.ok_or_else(|| file.unsupported(format!("more than {MOST_ATTRIBUTES} attributes of one object")))
@@ -184,7 +184,7 @@ fn set_attributes(
     }
     for (name, body) in encoded {
         let message = NewMessage::new(kind::ATTRIBUTE, 0, body);
-        match held(file, header, name)? {
+        match find_message(file, header, name)? {
             Some(old) => edit.exchange(old, NewMessage { order: old.order, ..message })?,
             None if is_old(name) => {
                 return Err(file.unsupported(format!("replacing the attribute {name:?}, which is shared")));
@@ -198,10 +198,10 @@ fn set_attributes(
     Ok(())
 }
 
-/// The message that holds an attribute; `None` when none does, or only a reference to one.
-fn held<'a>(file: &File, header: &'a Header, name: &str) -> Result<Option<&'a Message>> {
+/// The message that holds the attribute with this name; `None` if there is none, or if it is shared.
+fn find_message<'a>(file: &File, header: &'a Header, name: &str) -> Result<Option<&'a Message>> {
     for message in header.all(kind::ATTRIBUTE).filter(|message| message.flags & 2 == 0) {
-        // A damaged one has no name.
+        // An attribute that cannot be parsed matches no name.
         if RawAttribute::parse(file, message).is_ok_and(|own| own.stored_name[..] == *name.as_bytes()) {
             return Ok(Some(message));
         }
@@ -209,7 +209,7 @@ fn held<'a>(file: &File, header: &'a Header, name: &str) -> Result<Option<&'a Me
     Ok(None)
 }
 
-/// All attributes of an object that keeps them in a heap, and new ones, in a new heap.
+/// Writes a new heap with all attributes of an object that keeps them in a heap, and the new ones.
 fn all_dense(
     file: &Arc<File>,
     header: &Header,

@@ -13,8 +13,8 @@ use crate::header::kind;
 use crate::message::link::{Link, LinkTarget, StoredLink};
 use crate::symbol_table::{LEAF_K, SymbolEntry, TREE_K};
 
-/// Adds the messages of a group with these links. `write` tells whether data outside the header is written, or only the header's
-/// size is wanted. Returns an old-style group's tree and heap.
+/// Adds the messages of a group with these links. If `write` is false, data outside the header is not written, because only
+/// the header's size is wanted. Returns an old-style group's tree and heap.
 pub(crate) fn links(
     header: &mut NewHeader,
     links: &[Link],
@@ -91,7 +91,7 @@ pub(crate) fn dense_links(links: &[StoredLink], sizes: Sizes, output: &Output) -
     Ok([heap, names, orders])
 }
 
-/// An old-style group: names in a local heap, symbol nodes by name, a tree of them. Returns tree and heap.
+/// Writes an old-style group: names in a local heap, symbol nodes sorted by name, and a tree of those. Returns tree and heap.
 fn symbols(links: &[Link], sizes: Sizes, output: &Output) -> Result<(u64, u64)> {
     let mut sorted: Vec<&Link> = links.iter().collect();
     sorted.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));

@@ -32,7 +32,7 @@ impl GrownArray {
     ) -> Result<Self> {
         let (mut existing, dataset) = Existing::open(file, address, path, shared)?;
         let spec = &mut existing.array.plan.spec;
-        // As it is read: a variable of NetCDF-4 is as long as its dimension.
+        // Use the shape as read: a NetCDF-4 variable is as long as its unlimited dimension.
         let old = dataset.schema().grid.clone();
         if shape.len() != old.rank() || shape.iter().zip(old.shape()).any(|(new, old)| new < old) {
             return Err(hyperslab_core::cannot_grow(path, old.shape(), shape));
@@ -78,7 +78,7 @@ impl ArraySink for GrownArray {
             )));
         }
         if *lock(&self.flushed) || !lock(&self.written).insert(chunk.clone()) {
-            return Err(Error::invalid(format!("{name}: chunk {chunk:?} was written before")));
+            return Err(Error::invalid(format!("{name}: chunk {chunk:?} was already written")));
         }
         self.existing.array.put(chunk, &encoded).map(|_| ())
     }

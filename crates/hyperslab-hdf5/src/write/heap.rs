@@ -33,7 +33,7 @@ impl HeapWriter {
         Self { sizes, open: None, next: LEAST }
     }
 
-    /// Bytes of a head, of a collection or an object.
+    /// The length of the header of a collection or of an object.
     fn head(&self) -> usize {
         (8 + self.sizes.length).next_multiple_of(8)
     }

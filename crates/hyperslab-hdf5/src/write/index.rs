@@ -1,4 +1,4 @@
-//! Chunk indexes that are being written.
+//! Chunk indexes being written.
 
 mod btree1;
 mod btree2;
@@ -21,14 +21,14 @@ pub(crate) use btree2::{Tree2Writer, build as build_btree2};
 pub(crate) use extensible::ExtensibleWriter;
 pub(crate) use fixed::FixedWriter;
 
-/// Bytes that replace others in their place: written when all that they lead to is durable.
+/// Bytes to overwrite in place, once everything that they refer to is durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Patch {
     pub(crate) address: u64,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// How chunks are entered in an index.
+/// How chunks are encoded as index entries.
 #[derive(Debug, Clone)]
 pub(crate) struct Entries {
     pub(crate) sizes: Sizes,
@@ -39,7 +39,7 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    /// Layout version 5 keeps sizes in full width; version 4 in one byte more than an unfiltered chunk's needs. libhdf5
+    /// Layout version 5 stores sizes in full width; version 4 in one byte more than an unfiltered chunk's size needs. libhdf5
     /// crashes on a mixture.
     pub(crate) fn new(sizes: Sizes, filtered: bool, version: u8, chunk_bytes: u64) -> Self {
         let narrow = 1 + (chunk_bytes.max(1).ilog2() as usize + 8) / 8;
@@ -52,7 +52,7 @@ impl Entries {
         self.sizes.address + self.size_width.map_or(0, |width| width + 4)
     }
 
-    /// The client number of arrays of such entries.
+    /// The client id of arrays with such entries.
     pub(crate) fn client(&self) -> u8 {
         u8::from(self.size_width.is_some())
     }
@@ -87,13 +87,13 @@ impl Entries {
         }
     }
 
-    /// Is there an entry in these bytes?
+    /// Returns true if these bytes hold an entry.
     pub(crate) fn is_set(&self, entry: &[u8]) -> bool {
         uint(&entry[..self.sizes.address]) != ones(self.sizes.address)
     }
 }
 
-/// An index that is being written.
+/// A chunk index being written.
 #[derive(Debug)]
 pub(crate) enum IndexWriter {
     Single(Option<Stored>, Entries),
@@ -130,7 +130,8 @@ impl IndexWriter {
             IndexKind::Single(_) => Self::Single(None, entries),
             IndexKind::Implicit => {
                 let bytes = most()?.checked_mul(entries.chunk_bytes);
-                let bytes = bytes.ok_or_else(|| Error::invalid("more bytes than a file holds"))?;
+                let bytes =
+                    bytes.ok_or_else(|| Error::invalid("the chunks need more bytes than a file can hold"))?;
                 Self::Implicit(output.allocate_data(bytes)?, numbering()?, entries)
             }
             IndexKind::FixedArray => Self::Fixed(Box::new(FixedWriter::new(entries, most()?)?), numbering()?),
@@ -142,7 +143,7 @@ impl IndexWriter {
         })
     }
 
-    /// The place of a chunk that has one before it is written.
+    /// The address of a chunk that is allocated before it is written.
     pub(crate) fn place(&self, chunk: &[u64]) -> Option<u64> {
         match self {
             Self::Implicit(base, numbering, entries) => {
@@ -152,7 +153,7 @@ impl IndexWriter {
         }
     }
 
-    /// The index of a dataset that exists.
+    /// The index of an existing dataset.
     pub(crate) fn load(
         layout: &Chunked,
         grid: &Grid,
@@ -202,7 +203,7 @@ impl IndexWriter {
         })
     }
 
-    /// Enters a chunk; returns whether it was not there before.
+    /// Adds a chunk to the index. Returns whether it is new.
     pub(crate) fn set(&mut self, chunk: &[u64], stored: Stored, output: &Output) -> Result<bool> {
         let number = |numbering: &Numbering| {
             numbering.number(chunk).ok_or_else(|| Error::invalid(format!("no chunk {chunk:?}")))
@@ -220,7 +221,7 @@ impl IndexWriter {
         })
     }
 
-    /// Writes what is new; returns what must then be changed in its place.
+    /// Writes pending changes. Returns the in-place changes that must follow.
     pub(crate) fn flush(&mut self, output: &Output) -> Result<Vec<Patch>> {
         match self {
             Self::Single(..) | Self::Implicit(..) => Ok(Vec::new()),
@@ -231,7 +232,7 @@ impl IndexWriter {
         }
     }
 
-    /// Where the index is, for the layout message; `None` while there is none.
+    /// The address of the index for the layout message; `None` if there is no index yet.
     pub(crate) fn address(&self) -> Option<u64> {
         match self {
             Self::Single(stored, _) => stored.map(|stored| stored.address),
@@ -243,7 +244,7 @@ impl IndexWriter {
         }
     }
 
-    /// The kind, with what only the layout message knows.
+    /// The kind of index, with the parameters that only the layout message holds.
     pub(crate) fn kind(&self) -> IndexKind {
         match self {
             Self::Single(stored, entries) => IndexKind::Single(

@@ -75,7 +75,7 @@ impl Names {
     }
 }
 
-/// Stores variable-length elements in the file's heap, and finds objects before their headers are written.
+/// Stores variable-length elements in the file's heap. Assigns addresses to objects whose headers are not written yet.
 pub(crate) struct HeapKeeper<'a> {
     pub(crate) shared: &'a Shared,
     /// The node that owns the elements.

@@ -1,4 +1,4 @@
-//! The nodes of a file that is being written.
+//! The nodes of a file being written.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use super::object::MOST_ATTRIBUTES;
 use super::scales::ScaleAttribute;
 use crate::message::datatype::Type;
 
-/// A node of the new file.
+/// A node of the file being written.
 #[derive(Debug)]
 pub(crate) struct NewNode {
     pub(crate) path: String,
     pub(crate) kind: NewKind,
     pub(crate) attributes: Vec<NewAttribute>,
-    /// What dimension scales add.
+    /// Attributes added by dimension scales.
     pub(crate) scales: Vec<ScaleAttribute>,
-    /// Groups: the links, in the order of creation.
+    /// The links of a group in creation order.
     pub(crate) children: Vec<Child>,
-    /// Where its header is, once that is known.
+    /// The address of the header, once known.
     pub(crate) address: u64,
-    /// What another file keeps of it.
+    /// Group properties kept from the source file.
     pub(crate) stored: StoredGroup,
-    /// Hard links to it, and uses of a committed type.
+    /// The number of hard links to the node, plus the uses of a committed type.
     pub(crate) links: u32,
 }
 
@@ -39,14 +39,14 @@ impl NewNode {
     }
 }
 
-/// A link of a group.
+/// A link in a group.
 #[derive(Debug)]
 pub(crate) struct Child {
     pub(crate) name: String,
     pub(crate) target: ChildTarget,
 }
 
-/// Where a link leads.
+/// The target of a link.
 #[derive(Debug)]
 pub(crate) enum ChildTarget {
     /// To a node of the tree.
@@ -57,22 +57,22 @@ pub(crate) enum ChildTarget {
     External { file: String, path: String },
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Debug)]
 pub(crate) enum NewKind {
     Group {
-        /// Did someone make it, or was it only needed for what is below?
+        /// False if it was only created as the parent of another node.
         made: bool,
     },
     Array(Arc<NewArray>),
     /// A committed type.
     Type(Arc<Type>),
-    /// It was in the file before.
+    /// A node that the file held before.
     Existing,
 }
 
-/// The attributes of an array as they will be stored. The missing-value marker of text has the type of the array, without which
-/// the NetCDF-4 library fails on it.
+/// The attributes of an array in the form to be stored. A `_FillValue` of text is given the type of the array; the NetCDF-4
+/// library fails on any other type.
 pub(crate) fn array_attributes(
     spec: &ArraySpec,
     verbatim: bool,
@@ -88,7 +88,7 @@ pub(crate) fn array_attributes(
     let Some(mut marker) = text.and_then(|text| Values::text_of_type(&text, &spec.dtype)) else {
         return checked_attributes(&spec.attributes, verbatim, shared);
     };
-    // A single character is a text of one byte; any other text is a list of one.
+    // A single character becomes one byte, and any other text a list of one text.
     if marker.dtype != DType::FixedBytes(1) {
         marker.shape = Extents::from_slice(&[1]);
     }
@@ -97,9 +97,9 @@ pub(crate) fn array_attributes(
     checked_attributes(&attributes, verbatim, shared)
 }
 
-/// The attributes of a node as they will be stored.
+/// The attributes of a node in the form to be stored.
 ///
-/// Verbatim, those in which dimension scales and NetCDF-4 keep books are among them.
+/// With the `verbatim` option they include the bookkeeping attributes of dimension scales and NetCDF-4.
 pub(crate) fn checked_attributes(
     attributes: &Attributes,
     verbatim: bool,

@@ -110,8 +110,8 @@ impl NewHeader {
         !matches!(self.order, CreationOrder::Untracked)
     }
 
-    /// Adds attributes: in the header while they are few and small, else in a heap. `write` tells whether that heap is written,
-    /// or only the header's size is wanted.
+    /// Adds attributes: in the header while they are few and small, else in a heap. If `write` is false, the heap is not written,
+    /// because only the header's size is wanted.
     pub(crate) fn attributes(
         &mut self,
         attributes: &[(String, Content)],
@@ -249,7 +249,7 @@ impl NewHeader {
     }
 
     /// Allocates space for the header. If possible, the parts to be changed in place (the last messages and the checksum after
-    /// them) lie inside one sector.
+    /// Allocates space for the header. If possible, the parts that change in place (the last messages and the checksum after
     pub(crate) fn place(&self, sizes: Sizes, output: &Output) -> Result<u64> {
         let length = self.encode(sizes)?.len();
         let changing = self

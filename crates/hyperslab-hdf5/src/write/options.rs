@@ -1,62 +1,62 @@
-//! How to write a file.
+//! Options for writing a file.
 
-/// Which libraries shall read the file.
+/// Which libraries must be able to read the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Compatibility {
-    /// All: superblock 0, symbol tables, version 1 headers and B-trees.
+    /// All versions: superblock 0, symbol tables, version 1 headers and B-trees.
     Earliest,
-    /// libhdf5 1.10 and later: its chunk indexes.
+    /// libhdf5 1.10 and later, which introduced new chunk indexes.
     #[default]
     V110,
-    /// libhdf5 2.0 and later: filtered chunks have sizes in full width.
+    /// libhdf5 2.0 and later, which stores the sizes of filtered chunks in full width.
     V200,
 }
 
-/// How datasets are laid out.
+/// The storage layout of datasets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum DatasetLayout {
-    /// In one piece when it has one chunk, cannot grow and is not filtered; else in chunks.
+    /// Contiguous if a dataset has one chunk, cannot grow and is not filtered; else chunked.
     #[default]
     Auto,
-    /// In the object's header: for few bytes.
+    /// In the object's header, for small datasets.
     Compact,
-    /// In one piece.
+    /// In one contiguous piece.
     Contiguous,
-    /// In chunks, also where one piece would do.
+    /// In chunks, even where contiguous storage would do.
     Chunked,
 }
 
-/// How to write a file.
+/// Options for writing a file.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Hdf5Options {
-    /// Replace what is at the path.
+    /// Replace an existing file at the path.
     pub replace: bool,
-    /// Make a new file durable before it is committed. What replaces one always is.
+    /// Sync a new file before it is committed. A file that replaces another is always synced.
     pub sync: bool,
-    /// Which libraries shall read it.
+    /// Which libraries must be able to read the file.
     pub compatibility: Compatibility,
-    /// How datasets are laid out.
+    /// The storage layout of datasets.
     pub layout: DatasetLayout,
-    /// Take space for all chunks of unfiltered datasets that cannot grow, and need no index for them.
+    /// Allocate all chunks of unfiltered datasets that cannot grow, which then need no index.
     pub allocate_early: bool,
     /// Write dimension scales for named dimensions, as NetCDF-4 does.
     pub dimension_scales: bool,
-    /// Commit the types of enumerations, structs and complex numbers, without which the NetCDF-4 library does not know them.
+    /// Commit the types of enumerations, structs and complex numbers. The NetCDF-4 library needs committed types to recognise them.
     pub commit_types: bool,
-    /// Store an array with the name of a dimension that it does not lie on first under another name, as the NetCDF-4 library
-    /// does. Otherwise such a dimension has no scale, which needs the name.
+    /// If an array is named like a dimension, but that dimension is not its first, store it under another name, as the NetCDF-4
+    /// library does. Otherwise the dimension gets no scale, because the name is taken.
     pub netcdf_names: bool,
-    /// Attributes come with HDF5's own bookkeeping (dimension scales, NetCDF-4's numbers) and are written as they are.
+    /// The attributes passed in include HDF5's own bookkeeping (dimension scales, NetCDF-4's numbers); write them unchanged.
     pub verbatim: bool,
-    /// All nodes are made before the first chunk is written: a reference to any other is null, and told.
+    /// All nodes are declared before the first chunk is written. A reference to any other node becomes null and is reported.
     pub all_declared: bool,
-    /// Bytes before the file's own: none, or 512, 1024, 2048 and so on.
+    /// A user block to place before the HDF5 data: empty, or 512, 1024, 2048 … bytes.
     pub user_block: bytes::Bytes,
-    /// Cut the file into pages of this many bytes, so that few requests read it from remote storage. libhdf5 before 1.10 has
-    /// no pages: [`Compatibility::Earliest`] ignores this, and says so.
+    /// Divide the file into pages of this many bytes, so that reading it from remote storage takes few requests. libhdf5 before
+    /// 1.10 does not support pages: with [`Compatibility::Earliest`] this is ignored, and reported as a change.
     pub page_size: Option<u64>,
 }
 

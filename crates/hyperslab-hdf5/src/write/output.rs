@@ -1,4 +1,4 @@
-//! The file that is being written: space is taken at its end, small pieces are gathered.
+//! The file being written: allocates space at its end, and buffers small writes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,49 +8,49 @@ use hyperslab_core::{Error, Place, Result};
 
 use crate::file::{lock, ones};
 
-/// Pieces up to this size are gathered before they are written.
+/// Pieces up to this size are buffered.
 const SMALL: usize = 64 << 10;
-/// Gathered pieces are written when there are this many bytes of them.
+/// Buffered pieces are written once they reach this many bytes.
 const GATHERED: usize = 1 << 20;
-/// What a disk writes whole or not at all. Whatever is changed in its place is inside one.
+/// The unit that a disk writes atomically. Each in-place change lies inside one.
 pub(crate) const SECTOR: u64 = 512;
 
-/// What space is taken for. A page holds one kind.
+/// What space is allocated for. A page holds only one kind of content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     Structure,
     Data,
 }
 
-/// A file that is being written, by addresses that count from the superblock. Written from any thread.
+/// A file being written, addressed relative to the superblock. Any thread may write to it.
 #[derive(Debug)]
 pub(crate) struct Output {
     file: LocalFile,
     name: Arc<str>,
     base: u64,
-    /// The last address that fits in the file's addresses, all ones excepted.
+    /// The largest address that the file's address width can hold, excluding all ones.
     most: u64,
-    /// The size of a page, in files that are cut into pages: nothing that fits into a page crosses the end of one.
+    /// The page size of a paged file. Nothing that fits into a page crosses a page boundary.
     page: Option<u64>,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// The first free address; the first page that nothing is in, in files that are cut into pages.
+    /// The first free address; in paged files, the first unused page.
     end: u64,
-    /// What is left of the last page of structures, and of data.
+    /// The unused rest of the last page of structures, and of the last page of data.
     pages: [std::ops::Range<u64>; 2],
-    /// Pieces that were appended and not yet written, from `tail_at` on.
+    /// Appended pieces that are not written yet; the first belongs at `tail_at`.
     tail: Vec<u8>,
     tail_at: u64,
-    /// Space that structures left when they moved, by size; and space that may be used again after the next flush.
+    /// Free space by size, left by structures that moved; and space that becomes free at the next flush.
     free: BTreeMap<u64, Vec<u64>>,
     left: Vec<(u64, u64)>,
 }
 
 impl Output {
-    /// Writes `file` from `end` on; addresses count from `base`.
+    /// Writes to `file` from `end` on. Addresses are relative to `base`.
     pub(crate) fn new(file: LocalFile, name: Arc<str>, base: u64, end: u64) -> Self {
         let state = State {
             end,
@@ -63,7 +63,7 @@ impl Output {
         Self { file, name, base, most: (1 << 62) - 1, page: None, state: Mutex::new(state) }
     }
 
-    /// The same, in a file that is cut into pages of this size. The first page of a new file has room for structures.
+    /// Divides the file into pages of this size. The first page of a new file has room for structures.
     pub(crate) fn with_pages(mut self, page: Option<u64>) -> Result<Self> {
         self.page = page;
         if let Some(page) = page {
@@ -83,18 +83,18 @@ impl Output {
         Ok(self)
     }
 
-    /// The size of a page, in files that are cut into pages.
+    /// The page size of a paged file.
     pub(crate) const fn page(&self) -> Option<u64> {
         self.page
     }
 
-    /// The same, in a file whose addresses have this many bytes.
+    /// Sets the width of the file's addresses in bytes.
     pub(crate) fn with_addresses(mut self, width: usize) -> Self {
         self.most = self.most.min(ones(width) - 1);
         self
     }
 
-    /// The address after `size` bytes at `address`, unless the file's addresses do not reach so far.
+    /// The address after `size` bytes at `address`; an error if the file's addresses cannot reach it.
     fn end_of(&self, address: u64, size: u64) -> Result<u64> {
         let end = address.checked_add(size).filter(|end| *end <= self.most);
         end.ok_or_else(|| {
@@ -109,23 +109,23 @@ impl Output {
         &self.name
     }
 
-    /// The first address after everything.
+    /// The end of the file, as an address.
     pub(crate) fn end(&self) -> u64 {
         lock(&self.state).end
     }
 
-    /// Where the file ends, counted from its first byte.
+    /// The length of the file, counted from its first byte.
     pub(crate) fn length(&self) -> u64 {
         self.base + self.end()
     }
 
-    /// Writes these bytes at the end; returns their address.
+    /// Appends bytes. Returns their address.
     pub(crate) fn append(&self, bytes: &[u8]) -> Result<u64> {
         self.append_within(bytes, 0..0, SECTOR)
     }
 
-    /// As [`append`](Self::append), so that the `part` of the bytes does not cross a multiple of `unit` bytes of the
-    /// file, if it is no longer than one.
+    /// Like [`append`](Self::append), but places the bytes such that `part` of them does not cross a multiple of `unit` bytes
+    /// of the file, provided that `part` is not longer than `unit`.
     pub(crate) fn append_within(&self, bytes: &[u8], part: std::ops::Range<usize>, unit: u64) -> Result<u64> {
         self.append_to(Content::Structure, bytes, part, unit)
     }
@@ -162,14 +162,14 @@ impl Output {
         Ok(address)
     }
 
-    /// Bytes to skip so that the part is inside a unit.
+    /// The number of bytes to skip so that `part` lies inside one unit.
     fn skip(&self, at: u64, part: std::ops::Range<usize>, unit: u64) -> u64 {
         let length = part.len() as u64;
         let start = (self.base + at + part.start as u64) % unit;
         if length == 0 || length > unit || start + length <= unit { 0 } else { unit - start }
     }
 
-    /// Takes space in a file that is cut into pages: in the last page of this content, or in new ones.
+    /// Allocates space in a paged file: in the last page with this content, or in new pages.
     fn take_in_page(
         &self,
         state: &mut State,
@@ -189,10 +189,10 @@ impl Output {
         let pages = size.div_ceil(page).max(1);
         let end = pages.checked_mul(page).ok_or_else(|| Error::invalid("space larger than any file"))?;
         state.end = self.end_of(first, end)?;
-        // In a page that it fills almost, a part may cross a unit after all.
+        // Where the bytes almost fill the page, `part` may have to cross a unit boundary.
         let skipped = self.skip(first, part, unit);
         let address = if pages == 1 && skipped + size <= page { first + skipped } else { first };
-        // What is left of the page with more room.
+        // Keep the rest of whichever page has more room.
         let rest = address + size..state.end;
         if rest.end - rest.start > left.end - left.start {
             state.pages[content as usize] = rest;
@@ -200,17 +200,17 @@ impl Output {
         Ok(address)
     }
 
-    /// Takes space without writing it.
+    /// Allocates space without writing it.
     pub(crate) fn allocate(&self, size: u64) -> Result<u64> {
         self.allocate_within(size, 0..0, SECTOR)
     }
 
-    /// As [`allocate`](Self::allocate), placed as [`append_within`](Self::append_within) does.
+    /// Like [`allocate`](Self::allocate), placed like [`append_within`](Self::append_within).
     pub(crate) fn allocate_within(&self, size: u64, part: std::ops::Range<usize>, unit: u64) -> Result<u64> {
         self.allocate_for(Content::Structure, size, part, unit)
     }
 
-    /// As [`allocate`](Self::allocate), for the elements of a dataset.
+    /// Like [`allocate`](Self::allocate), for the elements of a dataset.
     pub(crate) fn allocate_data(&self, size: u64) -> Result<u64> {
         self.allocate_for(Content::Data, size, 0..0, SECTOR)
     }
@@ -233,7 +233,7 @@ impl Output {
         Ok(address)
     }
 
-    /// Space of this size that a structure left before the last flush, or new space.
+    /// Returns free space of this size, or allocates it.
     pub(crate) fn space(&self, size: u64) -> Result<u64> {
         let reused = lock(&self.state).free.get_mut(&size).and_then(Vec::pop);
         match reused {
@@ -242,8 +242,7 @@ impl Output {
         }
     }
 
-    /// Writes these elements of a dataset where something of the same size moved away from, or at the end; returns their
-    /// address.
+    /// Writes elements of a dataset to free space of the same size, or at the end. Returns their address.
     pub(crate) fn store_data(&self, bytes: &[u8]) -> Result<u64> {
         let reused = lock(&self.state).free.get_mut(&(bytes.len() as u64)).and_then(Vec::pop);
         match reused {
@@ -252,13 +251,13 @@ impl Output {
         }
     }
 
-    /// A structure moved away from here. A crash may still bring the old one back, so that the space is only used
-    /// again when what replaces it is durable.
+    /// Records that a structure moved away from here. The space is reused only when its replacement is durable, because a
+    /// crash may revert to the old structure.
     pub(crate) fn release(&self, address: u64, size: u64) {
         lock(&self.state).left.push((address, size));
     }
 
-    /// What moved is durable at its new place: its old space can be used again.
+    /// Makes the released space available, once the structures that moved are durable.
     pub(crate) fn reuse(&self) {
         let mut state = lock(&self.state);
         for (address, size) in std::mem::take(&mut state.left) {
@@ -266,12 +265,12 @@ impl Output {
         }
     }
 
-    /// Forgets space that structures left: readers may still be there.
+    /// Forgets free space, because readers may still access it.
     pub(crate) fn abandon(&self) {
         lock(&self.state).left.clear();
     }
 
-    /// Writes these bytes over those at `address`, which were taken before.
+    /// Writes to space that was allocated before.
     pub(crate) fn write_at(&self, address: u64, bytes: &[u8]) -> Result<()> {
         let mut state = lock(&self.state);
         if let Some(at) = address.checked_sub(state.tail_at).filter(|_| !state.tail.is_empty()) {
@@ -283,7 +282,7 @@ impl Output {
         self.write_file(address, bytes)
     }
 
-    /// The bytes at `address`.
+    /// Reads bytes at `address`.
     pub(crate) fn read(&self, address: u64, length: usize) -> Result<Vec<u8>> {
         self.flush()?;
         let end = address.checked_add(length as u64).filter(|end| *end <= self.end());
@@ -298,28 +297,28 @@ impl Output {
         Ok(bytes)
     }
 
-    /// Hands everything to the system.
+    /// Writes out all buffered pieces, without syncing.
     pub(crate) fn flush(&self) -> Result<()> {
         self.write_tail(&mut lock(&self.state))
     }
 
-    /// Makes everything durable.
+    /// Writes out all buffered pieces and syncs the file.
     pub(crate) fn sync(&self) -> Result<()> {
         self.flush()?;
         self.file.sync_data()
     }
 
-    /// Writes the bytes before the superblock.
+    /// Writes the user block, before the superblock.
     pub(crate) fn write_user_block(&self, bytes: &[u8]) -> Result<()> {
         self.file.write_at(bytes, 0)
     }
 
-    /// Lets other programs open the file.
+    /// Unlocks the file for other programs.
     pub(crate) fn unlock(&self) -> Result<()> {
         self.file.unlock()
     }
 
-    /// Makes the file this long, counted from its first byte.
+    /// Sets the length of the file, counted from its first byte.
     pub(crate) fn set_length(&self, length: u64) -> Result<()> {
         self.flush()?;
         self.file.set_length(length)
@@ -331,7 +330,7 @@ impl Output {
             self.write_file(state.tail_at, &tail)?;
         }
         state.tail_at = state.end;
-        // The memory is kept for the next pieces.
+        // Keep the buffer for the next pieces.
         state.tail = tail;
         state.tail.clear();
         Ok(())
@@ -346,7 +345,7 @@ impl Output {
 mod tests {
     use super::*;
 
-    /// A file whose addresses have 4 bytes ends below 4 GiB: what comes later is refused, not given a truncated address.
+    /// A file with 4-byte addresses ends below 4 GiB: data beyond is refused, not given a truncated address.
     #[test]
     fn addresses_stay_within_their_width() {
         let output = Output::new(LocalFile::scratch(&std::env::temp_dir()).unwrap(), "test".into(), 0, 100)
@@ -358,7 +357,7 @@ mod tests {
         assert!(output.append(&[0; 10]).is_ok());
     }
 
-    /// Nothing that fits into a page crosses the end of one, and data and structures are in different pages.
+    /// Nothing that fits into a page crosses a page boundary, and pages do not mix data and structures.
     #[test]
     fn pages_hold_one_kind_and_are_not_crossed() {
         let file = LocalFile::scratch(&std::env::temp_dir()).unwrap();

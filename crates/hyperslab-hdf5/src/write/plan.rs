@@ -1,4 +1,4 @@
-//! What a new dataset will be: everything is decided, and refused where need be, before anything is written.
+//! Plans a new dataset: everything is chosen, or refused, before anything is written.
 
 use hyperslab_core::{
     ArraySpec, DType, Error, Extents, Fill, FillState, Result, StoredFill, StoredLayout, TypeName,
@@ -22,28 +22,28 @@ use crate::message::pipeline::{self, FilterSpec};
 use crate::message::space::{MAX_RANK, Space};
 use crate::shared;
 
-/// Compact data are in a message, whose size has 16 bits.
+/// Compact data is stored in a message, whose size has 16 bits.
 const MOST_COMPACT: u64 = 64_000;
 
-/// A dataset's messages, but for where its data are.
+/// The messages of a dataset, except for the location of its data.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// The store and path, for messages.
+    /// The store and path, for error messages.
     pub(crate) name: String,
     pub(crate) spec: ArraySpec,
     pub(crate) dtype: Type,
     pub(crate) element: Element,
     pub(crate) pipeline: Pipeline,
-    /// The stored fill value, where one is set.
+    /// The stored fill value, if set.
     pub(crate) fill: Option<Vec<u8>>,
     pub(crate) layout: PlannedLayout,
-    /// The path of the committed type that it uses.
+    /// The path of the committed type in use.
     pub(crate) named_type: Option<String>,
-    /// Are type and filters those of the file that it comes from, so that its chunks can be taken as they are stored?
-    pub(crate) takes_stored: bool,
+    /// Whether type and filters match the source file, so that its stored chunks can be copied verbatim.
+    pub(crate) copies_stored_chunks: bool,
 }
 
-/// How the data are laid out.
+/// The layout of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlannedLayout {
     Compact,
@@ -100,7 +100,7 @@ impl Plan {
         let layout = layout(spec, &element, &pipeline, options).map_err(named)?;
         let pipeline =
             if matches!(layout, PlannedLayout::Chunked { .. }) { pipeline } else { Pipeline::default() };
-        let takes_stored = spec.stored.dtype.as_deref() == Some(&dtype)
+        let copies_stored_chunks = spec.stored.dtype.as_deref() == Some(&dtype)
             && pipeline.specs.len() == spec.stored.filters.len()
             && pipeline.specs.iter().zip(&spec.stored.filters).all(|(own, stored)| own.stored() == *stored);
         let plan = Self {
@@ -112,7 +112,7 @@ impl Plan {
             fill,
             layout,
             named_type,
-            takes_stored,
+            copies_stored_chunks,
         };
         let style = if options.compatibility == Compatibility::Earliest { Style::Old } else { Style::New };
         match plan.messages(style, None, sizes) {
@@ -122,7 +122,7 @@ impl Plan {
         }
     }
 
-    /// The messages that never change: of the type, the fill value and the filters.
+    /// Adds the messages that never change: type, fill value and filters.
     /// `named_type` is the address of the committed type that it uses.
     pub(crate) fn messages(
         &self,
@@ -137,7 +137,7 @@ impl Plan {
         };
         style.check_message("the datatype", dtype.len())?;
         let stored = self.stored_fill();
-        // Zeros that someone set are told from zeros that nobody did.
+        // Distinguish an explicit fill value of zero from an unset one.
         let zeros =
             (stored.value == FillState::Set && self.fill.is_none()).then(|| vec![0; self.element.stored]);
         let value = self.fill.as_deref().or(zeros.as_deref());
@@ -153,12 +153,12 @@ impl Plan {
         Ok(messages)
     }
 
-    /// Bytes of all elements.
+    /// The size of all elements in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         product(self.spec.grid.shape()).unwrap_or(u64::MAX).saturating_mul(self.element.stored as u64)
     }
 
-    /// Bytes of a whole chunk before any filter.
+    /// The size of a whole chunk in bytes, before filters.
     pub(crate) fn chunk_bytes(&self) -> u64 {
         product(self.spec.grid.chunk_shape()).unwrap_or(0).saturating_mul(self.element.stored as u64)
     }
@@ -182,7 +182,7 @@ impl Plan {
         }
     }
 
-    /// When space is taken and filled: as in the file that it comes from, else when libhdf5 does it for such a layout.
+    /// When space is allocated and filled: as in the source file, or else when libhdf5 does so for this layout.
     fn stored_fill(&self) -> StoredFill {
         let own = match self.layout {
             PlannedLayout::Compact | PlannedLayout::Chunked { early: true, .. } => fill::EARLY,
@@ -191,13 +191,13 @@ impl Plan {
         };
         let usual = StoredFill { allocation: own, time: fill::IF_SET, value: FillState::Default };
         let kept = self.spec.stored.fill.unwrap_or(usual);
-        // A space that is said to be there from the start has its chunks in their places.
-        let allocation = if self.keeps_layout() && own != fill::EARLY { kept.allocation } else { own };
+        // If space is declared as allocated early, the chunks must have fixed places.
+        let allocation = if self.has_source_layout() && own != fill::EARLY { kept.allocation } else { own };
         StoredFill { allocation, ..kept }
     }
 
-    /// Is the layout that of the file that it comes from?
-    fn keeps_layout(&self) -> bool {
+    /// Whether the layout is that of the source file.
+    fn has_source_layout(&self) -> bool {
         matches!(
             (&self.spec.stored.layout, self.layout),
             (Some(StoredLayout::Compact), PlannedLayout::Compact)
@@ -208,7 +208,7 @@ impl Plan {
     }
 }
 
-/// The fill value as it is stored; text and lists are in the file's heap.
+/// The fill value in stored form. Text and lists are stored in the file's heap.
 fn stored_fill(spec: &ArraySpec, element: &Element, keeper: &mut HeapKeeper<'_>) -> Result<Option<Vec<u8>>> {
     let Fill::Element(value) = &spec.fill else { return Ok(None) };
     let mut stored = Vec::new();
@@ -239,12 +239,12 @@ fn filters_of(spec: &ArraySpec, element: &Element, fill: Option<&[u8]>) -> Resul
     Ok(Pipeline::new(specs))
 }
 
-/// The filters with all of their parameters, where those of the file that it comes from are wanted and can be applied.
+/// The source file's filters with all their parameters, if requested and applicable.
 fn kept_filters(spec: &ArraySpec, chunks: &Chunks<'_>) -> Option<Vec<FilterSpec>> {
     let kept: Vec<_> = spec.stored.filters.iter().map(FilterSpec::from_stored).collect::<Option<_>>()?;
     let wanted = kept.len() == spec.filters.len()
         && kept.iter().map(describe).zip(&spec.filters).all(|(own, wanted)| own == *wanted);
-    // Unsupported filters are kept with the chunks that went through them.
+    // Unsupported filters can be kept only together with the chunks encoded by them.
     let taken = spec.stored.layout == Some(StoredLayout::Chunked);
     if !wanted || taken {
         return wanted.then_some(kept);
@@ -256,10 +256,10 @@ fn kept_filters(spec: &ArraySpec, chunks: &Chunks<'_>) -> Option<Vec<FilterSpec>
     kept.iter().all(|filter| check(filter).is_ok()).then_some(kept)
 }
 
-/// Larger datasets are never contiguous, which would take room for every element, written or not.
+/// Larger datasets are never contiguous, because that allocates every element, written or not.
 const MOST_CONTIGUOUS: u64 = 1 << 40;
 
-/// The layout of the file that it comes from, where the data can be laid out so.
+/// The source file's layout, if the data can be stored that way.
 fn kept_layout(spec: &ArraySpec, bytes: u64, fixed: bool, filtered: bool) -> DatasetLayout {
     match &spec.stored.layout {
         Some(StoredLayout::Compact) if fixed && !filtered && bytes <= MOST_COMPACT => DatasetLayout::Compact,
@@ -334,7 +334,7 @@ fn layout(
     let (version, index) = match options.compatibility {
         Compatibility::Earliest => (3, IndexKind::BTree1),
         newer => match choose_index(shape, chunk, &spec.max_shape, early) {
-            // A fixed array has room for every chunk, written or not; a tree holds those that were.
+            // A fixed array has an entry for every chunk, written or not; a tree only for written chunks.
             IndexKind::FixedArray if spec.grid.chunks().is_none_or(|chunks| chunks > MOST_FIXED) => {
                 (3, IndexKind::BTree1)
             }
@@ -344,7 +344,7 @@ fn layout(
     Ok(PlannedLayout::Chunked { version, index, early: early && index == IndexKind::Implicit })
 }
 
-/// Chunks that a fixed array is made for, at most: it takes at least eight bytes for each.
+/// The maximum number of chunks for a fixed array, which takes at least eight bytes for each.
 const MOST_FIXED: u64 = 1 << 24;
 
 /// libhdf5's choice of an index, which never changes afterwards.

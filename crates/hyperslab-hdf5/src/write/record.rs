@@ -1,4 +1,4 @@
-//! Growing datasets: frames are appended along one dimension.
+//! Appends frames to datasets along one dimension.
 
 use std::sync::Arc;
 
@@ -126,7 +126,7 @@ impl Recorder {
         let chunk_shape = Extents::from_slice(self.existing.array.plan.spec.grid.chunk_shape());
         let grid = Grid::new(&shape, &chunk_shape)?;
         self.existing.array.plan.spec.grid = grid.clone();
-        // The earlier versions of these chunks are obsolete.
+        // The previously written versions of these chunks are obsolete.
         for old in std::mem::take(&mut self.partial) {
             self.existing.array.release(old);
         }
@@ -172,7 +172,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// Returns true if several chunks are worth encoding at once. Data in heaps must be stored in order of arrival.
+    /// Returns true if several chunks are worth encoding at once. Data in heaps must be stored in order of arrival, so it is not
+    /// batched.
     fn is_batched(&self) -> bool {
         let plan = &self.existing.array.plan;
         !plan.pipeline.specs.is_empty() && plan.element.is_plain()

@@ -22,19 +22,19 @@ use hyperslab_core::{Values, child_path};
 /// An attribute required by dimension scales.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ScaleAttribute {
-    /// It is a scale.
+    /// Marks the dataset as a scale.
     Class,
     /// The name of the dimension.
     Name(String),
     /// NetCDF-4's number of the dimension.
     Number(usize),
-    /// The scales of a dataset's dimensions, by node.
+    /// The scales of each dimension of a dataset, as node indices.
     List(Vec<usize>),
     /// NetCDF-4's numbers of the dimensions of a scale that has several.
     Coordinates(Vec<usize>),
-    /// The datasets and dimensions that a scale serves.
+    /// The datasets and dimensions that use a scale.
     References(Vec<(usize, usize)>),
-    /// Only names, where there can be no scale.
+    /// Dimension names alone, where there can be no scale.
     Labels(Vec<String>),
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
             NewKind::Group { .. } | NewKind::Type(_) | NewKind::Existing => None,
         })
         .collect();
-    // Dimensions without a variable stay that way.
+    // Dimensions without a variable stay without one.
     for (index, array) in &arrays {
         let name = array.plan.spec.attributes.get("NAME").and_then(Attribute::as_text);
         if let Some(words) = name.filter(|words| words.starts_with(NO_VARIABLE)) {
@@ -140,7 +140,7 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
             tree.nodes[index].scales.push(ScaleAttribute::Labels(names));
             continue;
         }
-        // A scale lists no scales of its own, and is in no list of theirs.
+        // A scale does not list scales of its own, and is not listed among their users.
         let is_scale = scales.first() == Some(&index);
         for (axis, scale) in scales.iter().enumerate() {
             let own = (!is_scale).then_some((index, axis));
@@ -150,7 +150,7 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
             }
         }
         match scales.len() {
-            // It is its own coordinate and needs nothing more.
+            // The array is its own coordinate and needs nothing more.
             1 if is_scale => {}
             _ if is_scale => coordinates.push((index, scales)),
             _ => tree.nodes[index].scales.push(ScaleAttribute::List(scales)),
@@ -174,7 +174,7 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
     Ok(())
 }
 
-/// Returns true if the name can occur in a path. A generated name is not worth a dataset.
+/// Returns true if a scale can have this name, which must be valid in a path. Generated names get no dataset.
 fn is_scale_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with("__") && !name.contains('/') && name != "."
 }
@@ -196,7 +196,7 @@ fn mark(tree: &mut Tree, scale: usize, number: usize, users: Vec<(usize, usize)>
     node.scales = own;
 }
 
-/// The node that is the scale of this axis; `None` if its name means something else.
+/// Finds or creates the scale of this axis. Returns `None` if the name is taken by something else.
 fn find_or_make(
     tree: &mut Tree,
     user: usize,
@@ -208,7 +208,7 @@ fn find_or_make(
     let (extent, most) = (spec.grid.shape()[axis], spec.max_shape[axis]);
     let name = spec.dimensions[axis].clone().unwrap_or_default();
     let group = group_of(&tree.nodes[user].path).to_owned();
-    // A scale lies on its dimension first.
+    // A scale's first dimension is the one that it describes.
     let lies_on_it =
         |spec: &ArraySpec| spec.dimensions.first().is_some_and(|own| own.as_ref() == Some(&name));
     // Along an unlimited dimension a dataset may be shorter than its scale.

@@ -1,4 +1,4 @@
-//! A new file.
+//! The sink that creates a new file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,12 +24,13 @@ use crate::message::datatype::{Class, Type};
 use crate::superblock::Superblock;
 use crate::symbol_table::{LEAF_K, TREE_K};
 
-/// The widths of addresses and lengths in files that we make.
+/// The widths of addresses and lengths in new files.
 const SIZES: Sizes = Sizes { address: 8, length: 8 };
 
-/// A new HDF5 file. Written beside its path, moved there by [`commit`](Sink::commit); dropped, it leaves nothing.
+/// A new HDF5 file. It is written beside its path and moved there by [`commit`](Sink::commit). Dropping it without a commit
+/// leaves no file.
 ///
-/// Chunks may come in any order from any thread, and are in the file in the order in which they came.
+/// Chunks may be written in any order from any thread. The file holds them in the order of the writes.
 ///
 /// ```
 /// use hyperslab_core::{ArraySpec, Attributes, DType, Elements, Filter, Grid, Sink};
@@ -60,16 +61,16 @@ pub struct Hdf5Sink {
     options: Hdf5Options,
     /// Committed types and their paths.
     committed: Vec<(Type, String)>,
-    /// Is everything written?
+    /// Whether everything is written.
     finished: bool,
 }
 
 impl Hdf5Sink {
-    /// Begins a file that will be at `path`.
+    /// Creates a file at `path`, where it appears at the commit.
     ///
     /// # Errors
     ///
-    /// [`Exists`](hyperslab_core::Error::Exists) when something exists there that is not to be replaced,
+    /// [`Exists`](hyperslab_core::Error::Exists) when the path exists and is not to be replaced,
     /// [`Io`](hyperslab_core::Error::Io) when the folder cannot be written to.
     pub fn create(path: &Path, options: Hdf5Options) -> Result<Self> {
         let stage = StageOptions::default().with_replace(options.replace).with_sync(options.sync);
@@ -97,7 +98,7 @@ impl Hdf5Sink {
         Ok(Self { staged, shared, tree: Tree::new(style), options, committed: Vec::new(), finished: false })
     }
 
-    /// As [`Sink::array`], with options of its own.
+    /// Like [`Sink::array`], with options of its own.
     ///
     /// # Errors
     ///
@@ -109,7 +110,7 @@ impl Hdf5Sink {
         options: &Hdf5Options,
     ) -> Result<Arc<dyn ArraySink>> {
         let options = Hdf5Options { compatibility: self.options.compatibility, ..options.clone() };
-        // The root is always a group: an array that stood there is called `data`.
+        // The root is always a group: an array at the root is stored as `data`.
         let path = &match normal_path(path) {
             root if root == "/" => "/data".to_owned(),
             path => path,
@@ -128,7 +129,7 @@ impl Hdf5Sink {
         Ok(array)
     }
 
-    /// The committed type of a dataset, made where no dataset before had it; `None` for types that need none.
+    /// The committed type of a dataset, created on first use; `None` for types that need none.
     fn committed(&mut self, path: &str, dtype: &DType, own: &Type) -> Result<Option<String>> {
         if !matches!(own.class, Class::Enum { .. } | Class::Compound { .. } | Class::Sequence(_)) {
             return Ok(None);
@@ -136,7 +137,7 @@ impl Hdf5Sink {
         if let Some((_, known)) = self.committed.iter().find(|(known, _)| known == own) {
             return Ok(Some(known.clone()));
         }
-        // The names under which programs know complex numbers.
+        // The names by which other programs recognise complex numbers.
         let mut name = match dtype {
             DType::Complex64 => "/_PFNC_FLOAT_COMPLEX_TYPE".to_owned(),
             DType::Complex128 => "/_PFNC_DOUBLE_COMPLEX_TYPE".to_owned(),
@@ -202,7 +203,7 @@ impl Sink for Hdf5Sink {
                 let mut names = lock(&self.shared.names);
                 let found = self.tree.get(&names.canonical(other));
                 let index = found.ok_or_else(|| {
-                    Error::invalid(format!("{path}: a link to {other}, which is not there"))
+                    Error::invalid(format!("{path}: a link to {other}, which does not exist"))
                 })?;
                 names.alias(path, other);
                 ChildTarget::Node(index)
@@ -217,7 +218,7 @@ impl Sink for Hdf5Sink {
             LinkTarget::Other(kind) => {
                 return Err(Error::unsupported(
                     path,
-                    format!("a link of kind {kind}, which only its writer knows"),
+                    format!("a link of kind {kind}, which is known only to the program that wrote it"),
                 ));
             }
         };
@@ -275,9 +276,8 @@ impl Sink for Hdf5Sink {
 
     fn changes(&self) -> Vec<(String, String)> {
         let ignored = self.options.page_size.filter(|_| self.shared.output.page().is_none());
-        let words = ignored.map(|page| {
-            format!("not cut into pages of {page} bytes, which libraries of any age do not know")
-        });
+        let words = ignored
+            .map(|page| format!("not divided into pages of {page} bytes, which old libraries cannot read"));
         words.into_iter().map(|words| ("/".to_owned(), words)).collect()
     }
 
@@ -285,7 +285,7 @@ impl Sink for Hdf5Sink {
         self.write_nodes()?;
         let mut losses = lock(&self.shared.names).take_losses();
         if self.shared.style == Style::Old {
-            losses.extend(self.tree.untold_orders());
+            losses.extend(self.tree.lost_creation_orders());
         }
         Ok(losses)
     }

@@ -1,4 +1,4 @@
-//! How a file manages its space: pages, and free space that is kept in the file.
+//! How a file manages its space: pages, and recorded free space.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ use crate::file::{File, Sizes};
 use crate::header::{Header, kind};
 
 const STRUCTURE: &str = "file space info message";
-/// The strategy of pages.
+/// The strategy number of paged files.
 const PAGES: u8 = 1;
-/// libhdf5 takes pages of these sizes.
+/// libhdf5 accepts pages of these sizes.
 const LEAST_PAGE: u64 = 512;
 const MOST_PAGE: u64 = 1 << 30;
 
-/// What a file says of its space.
+/// The space management settings of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FileSpace {
-    /// The size of a page, where the file is cut into pages.
+    /// The page size of a paged file.
     pub(crate) page: Option<u64>,
-    /// Is free space kept in the file?
+    /// Whether free space is recorded in the file.
     pub(crate) kept: bool,
 }
 
 impl FileSpace {
-    /// What a file says; nothing is what most say.
+    /// Reads the settings. Most files have none.
     pub(crate) fn read(file: &Arc<File>) -> Result<Self> {
         let Some(extension) = file.superblock.extension else { return Ok(Self::default()) };
         let header = Header::read(file, extension)?;
@@ -37,7 +37,7 @@ impl FileSpace {
         let mut fields = message.fields(file, STRUCTURE);
         let (version, strategy, kept) = (fields.u8()?, fields.u8()?, fields.u8()? != 0);
         if version == 0 {
-            // Of a library that was never released as such: its strategy 1 keeps free space.
+            // Written by an unreleased library version, whose strategy 1 records free space.
             return match strategy {
                 1 => Err(file.unsupported("free space as early versions of libhdf5 1.10 kept it")),
                 _ => Ok(Self::default()),
@@ -53,14 +53,14 @@ impl FileSpace {
         Ok(Self { page: Some(page), kept })
     }
 
-    /// The change of a file that makes it forget its free space: what is added stands behind everything, and the library
-    /// would take the file to end where it ended.
+    /// The change that makes a file forget its recorded free space. Additions are placed after everything else, and libhdf5
+    /// would otherwise believe that the file still ends where it ended when free space was recorded.
     pub(crate) fn forget(file: &Arc<File>, output: &Output) -> Result<Vec<Patch>> {
         let Some(extension) = file.superblock.extension else { return Ok(Vec::new()) };
         let header = Header::read(file, extension)?;
         let Some(message) = header.find(file, kind::FREE_SPACE)? else { return Ok(Vec::new()) };
-        // Behind the version, the strategy, the flag, two lengths and a threshold: the end before free space was
-        // written, and the addresses of its managers.
+        // After the version, the strategy, the flag, two lengths and a threshold follow the end of the file before free space
+        // was written, and the addresses of the free-space managers.
         let at = 3 + 2 * file.sizes().length + 2;
         let room = message.body.len().saturating_sub(at);
         let addresses = (room / file.sizes().address).min(13);
@@ -70,7 +70,7 @@ impl FileSpace {
     }
 }
 
-/// Refuses sizes that libhdf5 refuses.
+/// Refuses page sizes that libhdf5 refuses.
 pub(crate) fn check_page(page: u64) -> Result<()> {
     if (LEAST_PAGE..=MOST_PAGE).contains(&page) {
         return Ok(());
@@ -78,10 +78,10 @@ pub(crate) fn check_page(page: u64) -> Result<()> {
     Err(Error::invalid(format!("pages of {page} bytes: HDF5 has pages of {LEAST_PAGE} bytes to 1 GiB")))
 }
 
-/// Writes the extension of the superblock that says that the file is cut into pages; returns where it is.
+/// Writes the superblock extension of a paged file. Returns its address.
 pub(crate) fn write_pages(page: u64, sizes: Sizes, output: &Output) -> Result<u64> {
     let mut body = Encoder::new(sizes);
-    // Free space of any size counts, and is not kept; metadata may fill its pages.
+    // Free space of any size is tracked but not recorded; metadata may fill its pages.
     body.u8(1).u8(PAGES).u8(0).length(1).length(page).u16(0).address(None);
     let mut header = NewHeader::new(Style::New);
     header.order = hyperslab_core::CreationOrder::Untracked;

@@ -1,4 +1,4 @@
-//! The nodes of a file that is being written, and their headers.
+//! The nodes of a file being written, and their headers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,20 +21,20 @@ use crate::message::datatype::DatatypeMessage;
 use crate::message::link::{Link, LinkTarget};
 use crate::store::{Found, find};
 
-/// The nodes by path; the first is the root.
+/// The nodes by path. The first is the root.
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) nodes: Vec<NewNode>,
     paths: BTreeMap<String, usize>,
-    /// The paths of links beside those to new nodes.
+    /// The paths of links other than those to new nodes.
     links_at: BTreeSet<String>,
     style: Style,
-    /// The file that is added to.
+    /// The existing file to which nodes are added.
     file: Option<Arc<File>>,
 }
 
 impl Tree {
-    /// Writes what the new arrays still hold. Nothing leads to them yet: what is to be changed in its place can be at once.
+    /// Writes the pending data of new arrays. Nothing refers to them yet, so in-place changes are applied at once.
     pub(crate) fn flush_arrays(&self, output: &Output) -> Result<()> {
         for node in &self.nodes {
             if let NewKind::Array(array) = &node.kind {
@@ -46,7 +46,7 @@ impl Tree {
         Ok(())
     }
 
-    /// A tree with nothing but a root.
+    /// A tree with only a root.
     pub(crate) fn new(style: Style) -> Self {
         let mut tree =
             Self { nodes: Vec::new(), paths: BTreeMap::new(), links_at: BTreeSet::new(), style, file: None };
@@ -54,7 +54,7 @@ impl Tree {
         tree
     }
 
-    /// A tree of what is added to a file.
+    /// A tree of additions to a file.
     pub(crate) fn beside(file: &Arc<File>) -> Self {
         let style = if file.superblock.version < 2 { Style::Old } else { Style::New };
         let mut tree = Self::new(style);
@@ -64,12 +64,12 @@ impl Tree {
         tree
     }
 
-    /// Returns true if there is a node here, new or old.
+    /// Returns true if the path is taken by a new or existing node.
     pub(crate) fn is_taken(&self, path: &str) -> bool {
         self.get(path).is_some() || self.file.as_ref().is_some_and(|file| find(file, path).is_ok())
     }
 
-    /// Takes the nodes on the way to `path` that are in the file into the tree; returns whether the last is there.
+    /// Adds the existing nodes along `path` to the tree. Returns whether the last one exists.
     pub(crate) fn adopt(&mut self, path: &str) -> Result<bool> {
         let Some(file) = self.file.clone() else { return Ok(false) };
         let path = normal_path(path);
@@ -81,7 +81,7 @@ impl Tree {
             let found = match find(&file, &path[..end]) {
                 Ok(Found::Object(object)) => object,
                 Ok(Found::Dangling(_)) => {
-                    return Err(Error::invalid(format!("{}: a link leads nowhere", &path[..end])));
+                    return Err(Error::invalid(format!("{}: the link is dangling", &path[..end])));
                 }
                 Err(error) if error.is_not_found() => return Ok(false),
                 Err(error) => return Err(error),
@@ -128,7 +128,7 @@ impl Tree {
         }
     }
 
-    /// Returns true if a node can be made here.
+    /// Checks that a node can be created here.
     pub(crate) fn check(&self, path: &str) -> Result<()> {
         let path = normal_path(path);
         if path.contains('\0') {
@@ -188,7 +188,7 @@ impl Tree {
         })
     }
 
-    /// Gives a node another path in its group.
+    /// Changes the path of a node within its group.
     pub(crate) fn move_node(&mut self, index: usize, path: String) {
         let old = std::mem::replace(&mut self.nodes[index].path, path.clone());
         self.paths.remove(&old);
@@ -207,7 +207,7 @@ impl Tree {
         self.paths.insert(path, index);
     }
 
-    /// Makes a link. [`check`](Self::check) came before.
+    /// Adds a link. [`check`](Self::check) must have passed.
     pub(crate) fn link(&mut self, path: &str, target: ChildTarget) -> Result<()> {
         let path = normal_path(path);
         if path == "/" || self.get(&path).is_some() {
@@ -222,8 +222,8 @@ impl Tree {
         Ok(())
     }
 
-    /// The nodes whose order of creation was kept, which old-style objects cannot.
-    pub(crate) fn untold_orders(&self) -> Vec<(String, String)> {
+    /// Nodes whose tracked creation order is lost, because old-style objects cannot store it.
+    pub(crate) fn lost_creation_orders(&self) -> Vec<(String, String)> {
         let kept =
             |order: Option<CreationOrder>| order.is_some_and(|order| order != CreationOrder::Untracked);
         let ordered = |node: &&NewNode| {
@@ -255,7 +255,7 @@ impl Tree {
         }
     }
 
-    /// Takes space for all headers, then writes them. Answers the root's tree and heap in old-style files.
+    /// Allocates all headers, then writes them. Returns the root's tree and heap in old-style files.
     pub(crate) fn write(&mut self, shared: &Shared) -> Result<Option<(u64, u64)>> {
         if let Some(path) = lock(&shared.stubs).keys().find(|path| self.get(path).is_none()) {
             return Err(Error::invalid(format!("a reference to {path}, which is not in the file")));
@@ -294,8 +294,7 @@ impl Tree {
         Ok(root)
     }
 
-    /// What is added to nodes that were in the file: links to the new ones, and attributes. [`write`](Self::write) came
-    /// before.
+    /// The links and attributes to add to nodes that were in the file before. Call [`write`](Self::write) first.
     pub(crate) fn additions(&self, shared: &Shared) -> Result<Vec<(u64, Additions)>> {
         let mut added = Vec::new();
         for node in self.nodes.iter().filter(|node| matches!(node.kind, NewKind::Existing)) {
@@ -368,7 +367,7 @@ impl Tree {
         Ok((header, symbols))
     }
 
-    /// Where the node at a path is, or will be; `None` if there is none.
+    /// The present or future address of the node at a path; `None` if there is none.
     pub(crate) fn address_of(&self, path: &str) -> Option<u64> {
         let new = self.get(path).map(|index| self.nodes[index].address);
         new.or_else(|| match find(self.file.as_ref()?, path) {
@@ -392,7 +391,7 @@ impl Tree {
     }
 }
 
-/// The error, with the node that it is about.
+/// Adds the node's path to an error.
 fn named(path: &str, error: Error) -> Error {
     match error {
         Error::Invalid(why) => Error::invalid(format!("{path}: {why}")),
@@ -400,7 +399,7 @@ fn named(path: &str, error: Error) -> Error {
     }
 }
 
-/// The path of a node's group.
+/// The path of a node's parent group.
 pub(crate) fn group_of(path: &str) -> &str {
     match path.rsplit_once('/') {
         None | Some(("", _)) => "/",
@@ -408,7 +407,7 @@ pub(crate) fn group_of(path: &str) -> &str {
     }
 }
 
-/// The path of a name, looked for in a group and in those above it.
+/// The paths of a name in a group and in each group above it.
 pub(crate) fn upwards<'a>(group: &'a str, name: &'a str) -> impl Iterator<Item = String> + 'a {
     let mut next = Some(group);
     std::iter::from_fn(move || {

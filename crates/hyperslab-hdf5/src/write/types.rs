@@ -6,7 +6,7 @@ use crate::conversion::Element;
 use crate::file::Sizes;
 use crate::message::datatype::{BYTE, Class, Float, Integer, Order, Padding, ReferenceKind, Type};
 
-/// The file's type for these elements.
+/// The file type for these elements.
 pub(crate) fn file_type(dtype: &DType, sizes: Sizes) -> Result<Type> {
     let make = |class, size| Ok(Type { class, size });
     match dtype {
@@ -74,14 +74,14 @@ pub(crate) fn file_type(dtype: &DType, sizes: Sizes) -> Result<Type> {
     }
 }
 
-/// The type as stored by another file, with the encoding of its elements, if it represents `dtype`.
+/// The source file's type with its element encoding, if it represents `dtype`.
 pub(crate) fn fitting(stored: &Type, dtype: &DType, sizes: Sizes) -> Option<(Type, Element)> {
     let own = resized(stored, sizes)?;
     let element = Element::new(&own, sizes, "hdf5").ok()?;
     (element.dtype == *dtype && element.unstorable().is_none()).then_some((own, element))
 }
 
-/// The type in a file with another address width. References in the form of HDF5 1.12 become plain ones.
+/// The type in a file with another address width. HDF5 1.12 references become plain ones.
 fn resized(stored: &Type, sizes: Sizes) -> Option<Type> {
     let mut own = stored.clone();
     match &mut own.class {

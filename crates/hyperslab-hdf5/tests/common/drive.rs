@@ -1,4 +1,4 @@
-//! The whole reader on one file.
+//! Runs the whole reader on one file.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hyperslab_core::{Depth, MemoryBlob, Node, Positions, Report, Store, child_path, product, read_serial};
 use hyperslab_hdf5::{NoExternals, open};
 
-/// Drives the whole reader: open, list, all nodes, attributes, every value, both checks.
+/// Runs the whole reader: opens the file, lists all nodes, reads attributes and every value, and runs both checks.
 pub(crate) fn drive(bytes: Vec<u8>) {
     let Ok(store) = open(Arc::new(MemoryBlob::new("hostile", bytes)), Arc::new(NoExternals)) else { return };
     let mut pending = vec!["/".to_owned()];
@@ -24,7 +24,7 @@ pub(crate) fn drive(bytes: Vec<u8>) {
             Ok(Node::Array(array)) => {
                 let _ = array.schema().attributes.to_json();
                 let _ = array.usage();
-                // What a caller asks for is the caller's: a shape that a file claims is not read as a whole.
+                // The caller controls the size of a read, so do not read arrays with a large claimed shape.
                 if product(array.schema().shape()).is_some_and(|cells| cells < 1 << 16) {
                     let _ = read_serial(&*array, Positions::whole(array.schema().shape()));
                 }

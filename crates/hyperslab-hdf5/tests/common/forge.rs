@@ -1,8 +1,8 @@
-//! Files put together by hand, structure by structure, for what no library writes.
+//! Builds files structure by structure, for contents that no library writes.
 
 use hyperslab_codec::checksum::lookup3;
 
-/// "Nowhere".
+/// The undefined address.
 pub(crate) const NONE: u64 = u64::MAX;
 
 /// A file with addresses and lengths of 8 bytes. Its superblock has version 2; object headers have version 1, which have
@@ -16,7 +16,7 @@ impl Forge {
         Self { bytes: vec![0; 48] }
     }
 
-    /// Appends a structure; returns its address.
+    /// Appends a structure. Returns its address.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> u64 {
         self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
         let address = self.bytes.len() as u64;
@@ -24,12 +24,12 @@ impl Forge {
         address
     }
 
-    /// Takes space for a structure that is written later.
+    /// Reserves space for a structure that is written later.
     pub(crate) fn reserve(&mut self, length: usize) -> u64 {
         self.put(&vec![0; length])
     }
 
-    /// Writes a structure where space was taken for it.
+    /// Writes a structure to reserved space.
     pub(crate) fn write(&mut self, address: u64, bytes: &[u8]) {
         self.bytes[address as usize..address as usize + bytes.len()].copy_from_slice(bytes);
     }
@@ -47,7 +47,7 @@ impl Forge {
         self.header(&messages)
     }
 
-    /// The file, whose root group has its header at this address.
+    /// Returns the file, with the root group's header at this address.
     pub(crate) fn finish(mut self, root: u64) -> Vec<u8> {
         let mut superblock = b"\x89HDF\r\n\x1a\n\x02\x08\x08\x00".to_vec();
         for address in [0, NONE, self.bytes.len() as u64, root] {
@@ -59,7 +59,7 @@ impl Forge {
     }
 }
 
-/// The bytes with their checksum.
+/// The bytes followed by their checksum.
 pub(crate) fn summed(mut bytes: Vec<u8>) -> Vec<u8> {
     let sum = lookup3(&bytes, 0);
     bytes.extend(sum.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Comparing what we read with what h5py read.
+//! Compares what we read with what h5py read.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// NumPy cannot tell `[]` of a null dataspace from other emptiness, floats from their shortest text, or a region from
-/// its selection: those differences are none.
+/// Ignores differences due to NumPy, which cannot distinguish `[]` of a null dataspace from other empty values, floats from
+/// their shortest text, or a region from its selection.
 fn same(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64() || a == b,
@@ -56,7 +56,7 @@ fn compare_array(array: &dyn Array, expected: &Value, problems: &mut Vec<String>
         Value::Null => vec![0],
         shape => serde_json::from_value(shape.clone()).unwrap(),
     };
-    // A variable of NetCDF-4 is as long as its unlimited dimension, whatever is stored of it.
+    // A NetCDF-4 variable is as long as its unlimited dimension, even if less of it is stored.
     let own = schema.stored.extent.as_deref().unwrap_or(schema.shape());
     if own != shape {
         problems.push(format!("{at}: shape {own:?}, h5py has {shape:?}"));
@@ -81,7 +81,7 @@ fn compare_array(array: &dyn Array, expected: &Value, problems: &mut Vec<String>
     };
     if let Some(raw) = expected["raw"].as_str() {
         let ours = values.elements.as_fixed().map(|bytes| hex(bytes)).unwrap_or_default();
-        // A NaN has many spellings.
+        // NaN has several spellings.
         let is_nan = |values: &Values| matches!(values.to_json(), Value::Array(items) if items.contains(&"NaN".into()));
         if ours != raw && !(is_nan(&values) && ours.len() == raw.len()) {
             let first = ours.bytes().zip(raw.bytes()).position(|(a, b)| a != b);
@@ -103,7 +103,7 @@ fn compare_array(array: &dyn Array, expected: &Value, problems: &mut Vec<String>
             shorten(&expected["values"])
         ));
     }
-    // Every stored chunk is found where the index lists it.
+    // Every stored chunk must be found where the index lists it.
     let mut wrong = 0;
     let visited = array.visit_chunks(&mut |chunk, reference| {
         wrong += usize::from(array.locate(&[chunk])?[0].as_ref() != Some(&reference));
@@ -114,7 +114,7 @@ fn compare_array(array: &dyn Array, expected: &Value, problems: &mut Vec<String>
     }
 }
 
-/// Everything that differs between a file as we read it and what h5py read.
+/// The differences between what we read from a file and what h5py read.
 pub(crate) fn compare(path: &Path, expected: &Value) -> Vec<String> {
     let store: Hdf5Store = match open_path(path) {
         Ok(store) => store,

@@ -1,4 +1,4 @@
-//! Files of every kind that we write, with what was written into them.
+//! Writes files of every kind that we support, and remembers their contents.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use hyperslab_core::{
 };
 use hyperslab_hdf5::{Compatibility, DatasetLayout, Hdf5Options, Hdf5Sink};
 
-/// A dataset of a file: what it is, and what stands in it.
+/// A dataset of a file: its description and its values.
 pub(crate) struct Dataset {
     pub(crate) path: String,
     pub(crate) spec: ArraySpec,
@@ -177,7 +177,7 @@ fn dataset(path: impl Into<String>, values: Values, chunk: &[u64], compatibility
     Dataset { path: path.into(), spec, options: options(compatibility), values, missing: Vec::new() }
 }
 
-/// A name, a shape, its chunks, its limits, and whether all space is taken at once.
+/// A name, a shape, chunks, limits, and whether all space is allocated early.
 type Shapes = (&'static str, &'static [u64], &'static [u64], &'static [Option<u64>], bool);
 
 /// The cross product of layouts, indexes, types and filters for one kind of file.
@@ -288,7 +288,7 @@ pub(crate) fn cut(values: &Values, region: &hyperslab_core::Region) -> Result<El
     Elements::gather(&values.dtype, &[&values.elements], &picks)
 }
 
-/// What is read where some chunks were not written.
+/// The expected values if some chunks were not written.
 fn expected(own: &Dataset) -> Values {
     let mut values = own.values.clone();
     if own.missing.is_empty() {
@@ -310,7 +310,7 @@ fn expected(own: &Dataset) -> Values {
     values
 }
 
-/// Writes a file of these datasets, with many groups and attributes beside them.
+/// Writes a file with these datasets, and with many groups and attributes.
 pub(crate) fn write(path: &Path, compatibility: Compatibility, datasets: &[Dataset]) -> Result<()> {
     let mut sink = Box::new(Hdf5Sink::create(path, options(compatibility))?);
     let all = attributes();
@@ -330,7 +330,7 @@ pub(crate) fn write(path: &Path, compatibility: Compatibility, datasets: &[Datas
     sink.commit()
 }
 
-/// The elements as we read them back: what is written as another type.
+/// The elements as we read them back, since some types are written as others.
 fn as_read(values: &Values) -> Values {
     let mut values = values.clone();
     if let DType::FixedText(points) = values.dtype {
@@ -351,7 +351,7 @@ fn as_read(values: &Values) -> Values {
     values
 }
 
-/// What differs between what was written and what we read.
+/// The differences between what was written and what we read.
 pub(crate) fn differences(path: &Path, datasets: &[Dataset]) -> Vec<String> {
     let store = hyperslab_hdf5::open_path(path).unwrap();
     let mut problems = Vec::new();

@@ -1,4 +1,4 @@
-"""Makes the golden files beside this script, and what h5py reads from each.
+"""Creates the golden files beside this script, and describes what h5py reads from each.
 
 Run again only to add cases: what is there is never rewritten by a newer library without a reason.
 """

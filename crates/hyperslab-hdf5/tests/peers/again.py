@@ -1,4 +1,4 @@
-"""Writes what is in a file of ours anew with h5py: `again.py OURS THEIRS`. What NumPy has no type for is left out."""
+"""Copies a file of ours with h5py: `again.py OURS THEIRS`. Leaves out types that NumPy lacks."""
 
 import sys
 
@@ -12,7 +12,7 @@ def again(source, target):
             if isinstance(item, h5py.Group):
                 theirs.require_group(name)
                 return
-            # Of two empty datasets h5diff says that they cannot be compared.
+            # h5diff refuses to compare two empty datasets.
             if not item.size or item.dtype.kind not in "iufcbSV" or item.dtype.subdtype:
                 return
             if h5py.check_ref_dtype(item.dtype) or item.id.get_type().get_class() == h5py.h5t.OPAQUE:

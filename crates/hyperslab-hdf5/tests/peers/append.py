@@ -1,4 +1,4 @@
-"""What h5py does with files that we write, and makes for us to add to.
+"""Checks files that we extended with h5py, and creates files for us to extend.
 
 make FOLDER     files of libhdf5's own, each with a dataset `/frames` of 10 frames and something else
 check FOLDER    every file has `/frames`, whose frame i is [100 i, 100 i + 1, …]; prints how many frames each has
@@ -84,7 +84,7 @@ def extend(folder):
 
 
 def header(path):
-    """The fields of the extensible array header that both must have alike."""
+    """The fields of the extensible array header that must be equal."""
     content = path.read_bytes()
     start = content.index(b"EAHD")
     numbers = np.frombuffer(content[start + 12 : start + 60], "<u8").tolist()
@@ -129,7 +129,7 @@ def follow(path, count):
                 assert (data[-1] == frames(have - 1, have)[0]).all(), have
                 assert (data[have // 2] == frames(have // 2, have // 2 + 1)[0]).all(), have
                 seen.append(have)
-            # It grows without end: it must be seen to, however late this process came to look.
+            # The file grows until it is killed, so growth is visible even if this process starts late.
             if have >= count and len(seen) > 1:
                 break
             assert time.monotonic() < deadline, f"{have} frames"

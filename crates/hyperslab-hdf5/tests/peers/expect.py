@@ -1,4 +1,4 @@
-"""What h5py reads from a file, written down as the Rust tests compare it: JSON in the shape of `Values::to_json`."""
+"""Describes what h5py reads from a file, as JSON in the form of `Values::to_json`, for the Rust tests."""
 
 import json
 import math
@@ -34,7 +34,7 @@ def plain(file, value):
         if value.dtype.names:
             return {name: plain(file, value[name]) for name in value.dtype.names}
         return {"hex": value.tobytes().hex()}
-    # Times before integers, of which NumPy makes spans.
+    # Before integers, because NumPy treats timedelta64 as one.
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return {"time": str(value)}
     if isinstance(value, np.ndarray):

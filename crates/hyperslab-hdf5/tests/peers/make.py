@@ -1,4 +1,4 @@
-"""Makes HDF5 files over the cross product of layouts, indexes, types and filters, with what h5py reads from each.
+"""Creates HDF5 files over the cross product of layouts, indexes, types and filters, and describes what h5py reads.
 
 Run as `make.py FOLDER`: writes `NAME.h5` and `NAME.json` for every case.
 """
@@ -21,7 +21,7 @@ assert h5py.__version__ == "3.16.0", h5py.__version__
 OUT = pathlib.Path(sys.argv[1]).resolve()
 # External raw files are looked for in the working directory.
 os.chdir(OUT)
-# What h5py has no word for is asked of the library that it brings.
+# Where h5py has no function, call the libhdf5 that it ships.
 HDF5 = ctypes.CDLL(str(next((pathlib.Path(h5py.__file__).parent.parent / "h5py.libs").glob("libhdf5-*"))))
 for call in ("H5Pset_chunk_opts", "H5Pset_shared_mesg_nindexes", "H5Pset_shared_mesg_index"):
     getattr(HDF5, call).argtypes = [ctypes.c_int64] + [ctypes.c_uint] * (3 if call.endswith("_index") else 1)
@@ -308,7 +308,7 @@ def paged(file):
 
 
 def virtual(file):
-    """Sources beside the file and in it, all kinds of selections."""
+    """Sources in this file and in others, with all kinds of selections."""
     folder = pathlib.Path(file.filename).parent
     for n in range(4):
         with h5py.File(folder / f"source{n}.hdf", "w") as source:
@@ -349,7 +349,7 @@ def virtual(file):
     to.select_hyperslab((0, 0), (inf, 1), (5, 20), (5, 20))
     dcpl.set_virtual(to, b"source%b.hdf", b"data", source)
     h5py.h5d.create(file.id, b"pattern", h5py.h5t.STD_I64LE, h5py.h5s.create_simple((5, 20), (inf, 20)), dcpl)
-    # Irregular: two boxes that make no grid.
+    # Irregular: two boxes that form no regular grid.
     dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     to, source = h5py.h5s.create_simple((8, 8)), h5py.h5s.create_simple((5, 20))
     to.select_hyperslab((0, 0), (1, 1), None, (2, 3))
@@ -407,7 +407,7 @@ for VERSION in ("earliest", "v110", "latest"):
 
 
 def special(name, case, libver, prepare):
-    """A file made with creation properties that h5py.File does not offer."""
+    """Creates a file with creation properties that h5py.File does not offer."""
     path = OUT / f"{name}.h5"
     fcpl, fapl = h5py.h5p.create(h5py.h5p.FILE_CREATE), h5py.h5p.create(h5py.h5p.FILE_ACCESS)
     fapl.set_libver_bounds(libver, h5py.h5f.LIBVER_LATEST)

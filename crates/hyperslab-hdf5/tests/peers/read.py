@@ -1,4 +1,4 @@
-"""Opens every file of a folder that we wrote with h5py and netCDF4, and writes down what they see.
+"""Opens every file of a folder, written by us, with h5py and netCDF4, and stores what they read.
 
 `NAME.json` has what `expect.py` finds; `NAME.layout.json` what only a writer chooses: limits, fill values, filters,
 indexes; `NAME.dimensions.json` what netCDF4 makes of files whose name starts with `netcdf`.
@@ -43,7 +43,7 @@ def layout(path):
 
 
 def dimensions(path):
-    """What netCDF4 sees."""
+    """The dimensions as netCDF4 reads them."""
 
     def group(node):
         return {

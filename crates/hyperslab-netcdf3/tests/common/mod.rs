@@ -1,4 +1,4 @@
-//! Compares a file with the description that `golden/make.py` wrote of it.
+//! Compares files with their descriptions, written by `golden/make.py`.
 
 #![allow(dead_code, clippy::allow_attributes, reason = "each test uses a part")]
 
@@ -44,7 +44,7 @@ fn numpy(dtype: &DType) -> &'static str {
     }
 }
 
-/// All elements in one list.
+/// All elements in one flat list.
 fn flat(document: &Value, into: &mut Vec<Value>) {
     match document {
         Value::Array(items) => items.iter().for_each(|item| flat(item, into)),
@@ -60,7 +60,7 @@ fn listed(values: &Values) -> Vec<Value> {
 
 fn same(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {
-        // Single floats are written with as many digits as they have.
+        // Single floats are written with the digits that they need.
         (Some(a), Some(b)) => {
             a == b || (a as f32) == (b as f32) && a.fract() != 0.0 || (a as f32 == b as f32 && a.abs() > 1e30)
         }
@@ -105,7 +105,7 @@ fn schema(own: &ArraySchema, expected: &Value, at: &str, problems: &mut Vec<Stri
     attributes(&own.attributes, &expected["attributes"], at, problems);
 }
 
-/// Every difference between a file and its description.
+/// The differences between a file and its description.
 pub(crate) fn compare(path: &Path, expected: &Value, mapped: bool) -> Vec<String> {
     let store = open(path, mapped);
     let mut problems = Vec::new();
@@ -125,7 +125,7 @@ pub(crate) fn compare(path: &Path, expected: &Value, mapped: bool) -> Vec<String
             problems.push(format!("{name}: {values:?}, expected {}", expected["values"]));
         }
     }
-    // What is left are dimensions that no variable has.
+    // Only dimensions without a variable should be left.
     for name in left {
         let Node::Array(array) = store.node(&format!("/{name}")).unwrap() else { panic!("{name}") };
         let length = array.schema().shape()[0];
@@ -136,7 +136,7 @@ pub(crate) fn compare(path: &Path, expected: &Value, mapped: bool) -> Vec<String
     problems
 }
 
-/// Compares every described file of a folder; how many there were.
+/// Compares every described file in a folder. Returns their number.
 pub(crate) fn compare_all(folder: &Path) -> usize {
     let (mut problems, mut files) = (Vec::new(), 0);
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -1,4 +1,4 @@
-"""NetCDF classic files that the NetCDF library (netCDF4-python) and scipy wrote, each with what its own writer reads from it.
+"""Creates NetCDF classic files with the NetCDF library (netCDF4-python) and scipy, and describes what each reads from its own.
 
     make.py FOLDER        writes NAME.nc and NAME.json for every case
 
@@ -14,7 +14,7 @@ KINDS = {"classic": "NETCDF3_CLASSIC", "offset64": "NETCDF3_64BIT_OFFSET", "data
 
 
 def plain(value):
-    """A value as JSON: characters as text, numbers as they are."""
+    """A value as JSON: characters as text, numbers unchanged."""
     value = np.asarray(value)
     if value.dtype.kind == "S":
         return [item.decode() for item in value.ravel().tolist()]
@@ -30,7 +30,7 @@ def attributes(owner):
 
 
 def described(path):
-    """What the NetCDF library reads."""
+    """The contents as the NetCDF library reads them."""
     with netCDF4.Dataset(path) as file:
         file.set_auto_maskandscale(False)
         file.set_auto_chartostring(False)
@@ -91,7 +91,7 @@ def make(folder):
         with netCDF4.Dataset(f"{folder}/{name}.nc", "w", format=kind) as file:
             common(file, name == "data64")
         keep(name)
-    # One record variable is not padded, whatever its type; with a second one each is.
+    # A single record variable is not padded, whatever its type; several are.
     for name, own in (("single_short", "i2"), ("single_byte", "i1"), ("single_char", "S1"), ("single_double", "f8")):
         with netCDF4.Dataset(f"{folder}/{name}.nc", "w", format="NETCDF3_CLASSIC") as file:
             file.createDimension("time", None)
@@ -126,8 +126,8 @@ def make(folder):
             fixed.units = "m"
             file.close()
             keep(name)
-    # A stream: the number of records is left open. No library reads it, so the description is that of the same file
-    # with the number in place.
+    # A stream: the number of records is undefined. No library reads it, so the description is that of the same file
+    # with the number set.
     for name, source in (("stream", "classic"), ("stream_single", "single_short"), ("stream_wide", "data64")):
         with open(f"{folder}/{source}.nc", "rb") as file:
             content = bytearray(file.read())

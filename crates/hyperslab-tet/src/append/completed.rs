@@ -1,4 +1,4 @@
-//! A file whose append was committed and not applied, read as it will be once it is applied. Nothing is written.
+//! Reads a file whose append was committed but not applied, as it will be afterwards. Nothing is written.
 
 use std::ops::Range;
 use std::path::Path;
@@ -10,11 +10,11 @@ use hyperslab_core::{Blob, Error, FileBlob, MappedBlob, Place, Result};
 use super::real_path;
 use super::redo::{Redo, redo_path};
 
-/// The file with the append that its redo file holds; `None` when there is no redo file, or none for this file.
+/// The file with the append from its redo file applied; `None` if there is no redo file for it.
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) if the redo file cannot be read: without it the file may be a mixture of old and new.
+/// [`Io`](Error::Io) if the redo file cannot be read: without it the file may be a mix of old and new.
 pub(crate) fn completed(base: &Arc<dyn Blob>, path: &Path, mapped: bool) -> Result<Option<Arc<dyn Blob>>> {
     let path = redo_path(&real_path(path));
     let opened: Result<Arc<dyn Blob>> = if mapped {
@@ -29,7 +29,7 @@ pub(crate) fn completed(base: &Arc<dyn Blob>, path: &Path, mapped: bool) -> Resu
     };
     let (trailer, head, old_head) = match Redo::read(&*redo) {
         Ok(read) => read,
-        // Not a redo file, or not all of one.
+        // Not a redo file, or an incomplete one.
         Err(Error::Corrupt(_)) => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -54,20 +54,20 @@ impl Completed {
         self.trailer.tail_start + self.trailer.tail_length
     }
 
-    /// The longest part of the range that one source holds, from its start on; not empty unless the range is.
+    /// The longest prefix of the range that a single source holds; not empty unless the range is.
     fn part(&self, range: &Range<u64>) -> Result<Bytes> {
         let Redo { tail_start, head_length, .. } = self.trailer;
         let kept_end = self.trailer.kept_end();
         let Range { start, end } = *range;
         if start < head_length {
-            // Both fit: they are at most the length of the head, which is in memory.
+            // The casts are safe: both numbers are at most the length of the head, which is in memory.
             return Ok(self.head.slice(start as usize..end.min(head_length) as usize));
         }
         if start < kept_end {
             return self.base.read_range(start..end.min(kept_end));
         }
         if start < tail_start {
-            // A gap that nothing was written to. How long it may be was checked when the trailer was read.
+            // A gap that was never written. Its length was checked when the trailer was read.
             let length = usize::try_from(end.min(tail_start) - start).unwrap_or(usize::MAX);
             return Ok(Bytes::from(vec![0; length]));
         }

@@ -217,7 +217,7 @@ fn opening_never_writes() -> Result<()> {
 }
 
 #[test]
-fn recovery_may_be_killed_as_well() -> Result<()> {
+fn recovery_survives_being_killed() -> Result<()> {
     let (_folder, path) = scratch();
     old_file(&path, 0)?;
     let original = std::fs::read(&path).unwrap();
@@ -273,7 +273,7 @@ fn a_redo_file_of_another_target_is_left_alone() -> Result<()> {
 
 /// An interrupted append belongs to the file that was there: replacing the file removes the redo file too.
 #[test]
-fn a_redo_file_goes_with_the_file_that_is_replaced() -> Result<()> {
+fn replacing_a_file_removes_its_redo_file() -> Result<()> {
     let (_folder, path) = scratch();
     old_file(&path, 0)?;
     let original = std::fs::read(&path).unwrap();
@@ -329,7 +329,7 @@ fn an_array_grows() -> Result<()> {
 }
 
 #[test]
-fn only_one_appends_at_a_time_and_nothing_is_left_behind() -> Result<()> {
+fn a_second_appender_is_refused_and_leaves_nothing_behind() -> Result<()> {
     let (folder, path) = scratch();
     old_file(&path, 0)?;
     let original = std::fs::read(&path).unwrap();
@@ -349,7 +349,7 @@ fn only_one_appends_at_a_time_and_nothing_is_left_behind() -> Result<()> {
 
 /// Appends of single samples leave nothing behind: neither footers nor moved payloads.
 #[test]
-fn samples_that_come_one_by_one_take_little_more_than_their_bytes() -> Result<()> {
+fn appending_single_samples_wastes_little_space() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("samples.tet");
     let (width, samples) = (1024_u64, 300_u64);

@@ -1,4 +1,4 @@
-//! The key `hyperslab` of the metadata: what the format has no place for. Other readers ignore it.
+//! The key `hyperslab` of the metadata, for content that has no place in the format. Other readers ignore it.
 //!
 //! ```json
 //! {"checksums": {"algorithm": "crc32c", "rows_each": 1, "index": 305419896, "base64": "…"},
@@ -14,42 +14,42 @@ use serde_json::Value;
 use super::metadata::few_entries;
 use crate::checksums::Checksums;
 
-/// What only we write into a file.
+/// Our own additions to the metadata.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Own {
-    /// A checksum per chunk: the format has none.
+    /// A checksum per chunk, which the format lacks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksums: Option<Checksums>,
-    /// What is beyond the limits of the metadata proper, by the name of the dataset.
+    /// Metadata beyond the limits of other readers, by dataset name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "few_entries")]
     pub datasets: BTreeMap<String, OwnDataset>,
     /// Attributes of groups, by path.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "few_entries")]
     pub groups: BTreeMap<String, BTreeMap<String, Value>>,
-    /// The types of attributes of groups that JSON does not tell, by path and name.
+    /// The types of group attributes that JSON does not imply, by path and name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "few_entries")]
     pub group_types: BTreeMap<String, BTreeMap<String, String>>,
-    /// What could not be kept.
+    /// Notes on content that was lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// What is beyond the limits of one dataset's metadata.
+/// Metadata of one dataset beyond the limits of other readers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OwnDataset {
-    /// Names of the dimensions, where some have none or there was no room.
+    /// Dimension names, if some are missing or there was no room.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dimensions: Vec<Option<String>>,
-    /// Labels, by the number of the axis.
+    /// Labels, by axis number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, Vec<String>>,
-    /// The arrays that hold the labels, by the number of the axis.
+    /// The arrays that hold the labels, by axis number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub label_nodes: BTreeMap<String, String>,
     /// Attributes that are not short texts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, Value>,
-    /// The types of attributes that JSON does not tell, by name.
+    /// The types of attributes that JSON does not imply, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attribute_types: BTreeMap<String, String>,
 }

@@ -1,4 +1,4 @@
-//! The chunk index as it is in the file: a header and fixed-size rows.
+//! The stored form of the chunk index: a header and fixed-size rows.
 
 use hyperslab_core::{Extents, Fields, Place, Result};
 
@@ -6,23 +6,23 @@ use crate::dataset::MAX_RANK;
 
 const MAGIC: &[u8; 4] = b"TIDX";
 
-/// What the header of the chunk index says.
+/// The header of the chunk index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IndexHeader {
-    /// Rows that follow.
+    /// The number of rows.
     pub rows: u64,
-    /// The memory that an engine is advised to use, in hundredths of a percent of the machine's; 0 for its own
-    /// default. Advice: it never stops a read.
+    /// The recommended memory budget, in hundredths of a percent of the machine's memory; 0 for the default. It is advisory:
+    /// reads never fail because of it.
     pub memory_budget_bps: u16,
-    /// The same in bytes; 0 when not set.
+    /// The recommended memory budget in bytes; 0 if not set.
     pub memory_budget_bytes: u32,
 }
 
 impl IndexHeader {
-    /// Bytes that [`parse`](Self::parse) needs.
+    /// The number of bytes that [`parse`](Self::parse) needs.
     pub const LEN: usize = 32;
 
-    /// Reads it, given the length of the whole index.
+    /// Parses the header, given the length of the whole index.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl IndexHeader {
         Ok(Self { rows, memory_budget_bps, memory_budget_bytes })
     }
 
-    /// The length of an index of this many rows; `None` past `u64`.
+    /// The length of an index with this many rows; `None` on overflow of `u64`.
     #[must_use]
     pub const fn index_length(rows: u64) -> Option<u64> {
         match rows.checked_mul(Row::LEN as u64) {
@@ -54,7 +54,7 @@ impl IndexHeader {
         }
     }
 
-    /// Writes it.
+    /// Encodes the header.
     #[must_use]
     pub fn encode(&self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
@@ -67,17 +67,17 @@ impl IndexHeader {
     }
 }
 
-/// How a chunk's bytes are stored.
+/// The encoding of a chunk's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Codec {
-    /// As they are.
+    /// Unencoded.
     Raw,
     /// One or more zstd frames.
     Zstd,
 }
 
 impl Codec {
-    /// The codec with this number; `None` for one that the format does not have.
+    /// The codec with this number; `None` if the format has no such codec.
     #[must_use]
     pub const fn from_number(number: u32) -> Option<Self> {
         match number {
@@ -87,7 +87,7 @@ impl Codec {
         }
     }
 
-    /// Its number in a row.
+    /// The codec's number in rows.
     #[must_use]
     pub const fn number(self) -> u32 {
         match self {
@@ -96,7 +96,7 @@ impl Codec {
         }
     }
 
-    /// Its name.
+    /// The codec's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -106,18 +106,18 @@ impl Codec {
     }
 }
 
-/// One row of the chunk index, as it is stored: nothing of it is checked.
+/// One row of the chunk index as stored, unchecked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// The place of the dataset in the directory.
+    /// The dataset's position in the directory.
     pub dataset: u64,
-    /// The chunk's place in the grid; slots past the rank should be 0.
+    /// The chunk's coordinate; slots past the rank should be 0.
     pub coord: [u64; MAX_RANK],
-    /// Where its bytes are in the file.
+    /// The offset of its bytes in the file.
     pub offset: u64,
-    /// Bytes after decoding.
+    /// The number of bytes after decoding.
     pub raw_length: u64,
-    /// Bytes in the file.
+    /// The number of bytes in the file.
     pub stored_length: u64,
     /// The number of the codec.
     pub codec: u32,
@@ -134,26 +134,26 @@ pub(crate) fn word(row: &RowBytes, offset: usize) -> u64 {
 }
 
 impl Row {
-    /// Bytes of a row.
+    /// The size of a row in bytes.
     pub const LEN: usize = 104;
-    /// Where fields are in a row.
+    /// The offsets of fields in a row.
     pub(crate) const COORD: usize = 8;
     pub(crate) const STORED: usize = 88;
     pub(crate) const CODEC: usize = 96;
 
-    /// Where the stored bytes end; `None` past `u64`.
+    /// The end of the stored bytes; `None` on overflow of `u64`.
     #[must_use]
     pub const fn end(&self) -> Option<u64> {
         self.offset.checked_add(self.stored_length)
     }
 
-    /// The chunk's place in a grid of this rank.
+    /// The chunk's coordinate in a grid of this rank.
     #[must_use]
     pub fn coord(&self, rank: usize) -> Extents {
         self.coord[..rank.min(MAX_RANK)].into()
     }
 
-    /// Reads a row.
+    /// Parses a row.
     #[must_use]
     pub fn parse(bytes: &[u8; Self::LEN]) -> Self {
         let high = word(bytes, Self::CODEC);
@@ -168,7 +168,7 @@ impl Row {
         }
     }
 
-    /// Writes it.
+    /// Encodes the row.
     #[must_use]
     pub fn encode(&self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
@@ -189,7 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn header_round_trips_and_lies_are_refused() -> Result<()> {
+    fn header_round_trips_and_invalid_ones_are_refused() -> Result<()> {
         let place = Place::new("x.tet", "chunk index", 104);
         let header = IndexHeader { rows: 2, memory_budget_bps: 2500, memory_budget_bytes: 7 };
         assert_eq!(IndexHeader::parse(&header.encode(), 240, place)?, header);

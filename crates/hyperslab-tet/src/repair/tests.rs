@@ -36,7 +36,7 @@ fn repaired(path: &Path, damaged: &[u8], codes: &[&str]) -> (usize, bool) {
 }
 
 #[test]
-fn what_can_be_mended_is_mended() {
+fn repairable_damage_is_repaired() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.tet");
     let good = whole(&path);
@@ -82,7 +82,7 @@ fn what_can_be_mended_is_mended() {
 }
 
 #[test]
-fn rows_that_nobody_reaches_are_removed() {
+fn unreachable_rows_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.tet");
     let good = whole(&path);
@@ -100,7 +100,7 @@ fn rows_that_nobody_reaches_are_removed() {
 }
 
 #[test]
-fn what_cannot_be_mended_is_said() {
+fn unrepairable_damage_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.tet");
     let good = whole(&path);

@@ -175,7 +175,7 @@ fn compare(store: &TetStore, expected: &Expected, rows: &[Option<u32>], report: 
     let (sums, rows_each) = match expected {
         Expected::Nothing => return,
         Expected::Stale => {
-            let detail = "the chunk index has changed since the checksums were made";
+            let detail = "the chunk index has changed since the checksums were stored";
             return report.warning("chunk_checksums", detail);
         }
         Expected::Sums { sums, rows_each } => (sums, *rows_each),

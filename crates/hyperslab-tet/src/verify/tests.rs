@@ -49,7 +49,7 @@ fn a_flipped_bit_anywhere_in_a_payload_is_found() {
 }
 
 #[test]
-fn the_report_has_the_shape_that_scripts_know() {
+fn the_report_has_a_stable_shape() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.tet");
     let good = written(&path, &[200], &[1], false);
@@ -69,7 +69,7 @@ fn the_report_has_the_shape_that_scripts_know() {
 }
 
 #[test]
-fn checksums_of_another_index_accuse_nobody() {
+fn checksums_of_another_index_are_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.tet");
     let mut bytes = written(&path, &[4], &[2], false);
@@ -86,7 +86,7 @@ fn checksums_of_another_index_accuse_nobody() {
 }
 
 #[test]
-fn a_long_list_is_cut_short() {
+fn long_lists_are_shortened() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.tet");
     let mut bytes = written(&path, &[200], &[1], false);

@@ -1,4 +1,4 @@
-//! The head and the end of a file.
+//! Encodes the head and the end of a file.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,13 +11,13 @@ use crate::index::{IndexHeader, Row};
 use crate::superblock::{FLAG_FOOTER, Superblock};
 use crate::zone::ZoneMaps;
 
-/// JSON of a footer that other readers take.
+/// The maximum size of a footer's JSON that other readers accept.
 const MOST_FOOTER: usize = 65_536;
 
-/// History rows that other readers take.
+/// The maximum number of history rows that other readers accept.
 const MOST_HISTORY: usize = 4096;
 
-/// Superblock, directory and index: everything before the payloads.
+/// Encodes superblock, directory and index: everything before the payloads.
 pub(crate) fn encode_head(
     datasets: &[Dataset],
     rows: impl ExactSizeIterator<Item = Row>,
@@ -46,7 +46,7 @@ pub(crate) fn encode_head(
     Ok(head)
 }
 
-/// Everything after the payloads, which end at `at`. What passes the limits is left out and noted.
+/// Encodes everything after the payloads, which end at `at`. Content beyond the limits is left out and noted.
 pub(crate) fn encode_footer(
     mut history: Vec<HistoryRow>,
     mut metadata: Metadata,
@@ -75,7 +75,7 @@ pub(crate) fn encode_footer(
         suffix.extend_from_slice(&spill);
         text = compact(&json)?;
     }
-    // The oldest rows go first when the history alone is too long.
+    // If the history alone is too long, drop the oldest rows first.
     while text.len() > MOST_FOOTER && !json.history.is_empty() {
         json.history.drain(..json.history.len().div_ceil(4));
         text = compact(&json)?;
@@ -84,7 +84,7 @@ pub(crate) fn encode_footer(
     Ok(suffix)
 }
 
-/// The metadata as JSON, without the largest things that only we read when it would be too long.
+/// The metadata as JSON. If it would be too long, the largest of our own extensions are left out.
 fn shortened(metadata: &mut Metadata) -> Result<Vec<u8>> {
     let text = compact(metadata)?;
     if text.len() as u64 <= MOST_JSON {
@@ -113,7 +113,7 @@ fn unwritten(error: serde_json::Error) -> Error {
 }
 
 impl HistoryRow {
-    /// A row about something that is done now.
+    /// A history row for an operation that happens now.
     #[must_use]
     pub fn now(op: &str, source: &str) -> Self {
         Self { op: op.to_owned(), source: source.to_owned(), at: now(), ..Self::default() }

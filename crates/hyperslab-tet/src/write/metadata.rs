@@ -1,7 +1,7 @@
-//! What is written beside the data, within the limits that other readers enforce.
+//! Metadata of the datasets, within the limits that other readers enforce.
 //!
-//! A text of more than 1024 bytes, more than 64 attributes or labels, or an empty text would make other readers
-//! refuse the footer and with it the file. What is beyond goes under our own key, where only we look.
+//! If a text has more than 1024 bytes or is empty, or if there are more than 64 attributes or labels, other readers
+//! refuse the footer, and with it the file. Such content is stored under our own key, which they ignore.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const MOST_ATTRIBUTES: usize = 64;
 const MOST_LABELS: usize = 64;
 const MOST_DATASETS: usize = 256;
 
-/// What is written beside one array: within the limits, and beyond.
+/// The metadata of one array: within the limits, and beyond.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Described {
     pub(crate) metadata: DatasetMetadata,
@@ -25,12 +25,12 @@ pub(crate) struct Described {
     pub(crate) notes: Vec<String>,
 }
 
-/// Would other readers take this text?
+/// Returns true if other readers accept this text.
 fn fits(text: &str) -> bool {
     (1..=MOST_TEXT).contains(&text.len())
 }
 
-/// Sorts what is written beside an array into what others read and what only we read.
+/// Divides the metadata of an array into what other readers accept and our own extensions.
 pub(crate) fn describe(name: &str, spec: &ArraySpec) -> Described {
     let mut described = Described::default();
     attributes(&spec.attributes, &mut described);
@@ -84,7 +84,7 @@ fn labels(axis: usize, texts: &[String], described: &mut Described) {
         described.own.labels.insert(axis.to_string(), texts.to_vec());
         return;
     }
-    // Under the name of the axis where that tells it from the others, else under its number.
+    // Use the name of the axis if it is unique, else its number.
     let names = described.metadata.dim_names.as_deref().unwrap_or_default();
     let unique = |name: &&String| names.iter().filter(|other| other == name).count() == 1;
     let key = names.get(axis).filter(unique).cloned().unwrap_or_else(|| axis.to_string());
@@ -93,7 +93,7 @@ fn labels(axis: usize, texts: &[String], described: &mut Described) {
 }
 
 impl Described {
-    /// Sets attributes; those of the same names are replaced.
+    /// Sets attributes, replacing those of the same names.
     pub(crate) fn set(&mut self, new: &Attributes) {
         for (name, _) in new.iter() {
             self.metadata.attrs.remove(name);
@@ -102,7 +102,7 @@ impl Described {
         attributes(new, self);
     }
 
-    /// Adds it to a file's metadata; others read the first 256 datasets' only.
+    /// Adds this to a file's metadata. Other readers accept metadata of the first 256 datasets only.
     pub(crate) fn add_to(self, name: &str, metadata: &mut Metadata) {
         let Self { metadata: mut plain, mut own, notes } = self;
         let shared = metadata.own.get_or_insert_default();
@@ -135,7 +135,7 @@ impl Described {
     }
 }
 
-/// Adds a group: only we know them.
+/// Adds a group, as one of our own extensions.
 pub(crate) fn add_group(path: &str, attributes: &Attributes, own: &mut Own) {
     let types: BTreeMap<String, String> = attributes
         .iter()
@@ -148,7 +148,7 @@ pub(crate) fn add_group(path: &str, attributes: &Attributes, own: &mut Own) {
     own.groups.insert(path.to_owned(), attributes);
 }
 
-/// What in a footer is beyond the limits of other readers.
+/// Reports content of a footer beyond the limits of other readers.
 pub(crate) fn limits(footer: &Footer, problem: &mut dyn FnMut(String)) {
     if footer.metadata.datasets.len() > MOST_DATASETS {
         problem(format!("metadata of {} datasets, {MOST_DATASETS} allowed", footer.metadata.datasets.len()));

@@ -1,4 +1,4 @@
-//! A new file.
+//! The sink that creates a new file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,30 +18,30 @@ use crate::footer::{FileMetadata, HistoryRow, Metadata, Own};
 use crate::index::IndexHeader;
 use crate::zone::ZoneMaps;
 
-/// Zone maps are text, and are written for at most this many chunks.
+/// Zone maps are stored as text, so they are limited to this many chunks.
 pub(crate) const MOST_ZONES: u64 = 16_384;
 
-/// How to write a file.
+/// Options for writing a file.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TetOptions {
-    /// Replace what is at the path.
+    /// Replace an existing file at the path.
     pub overwrite: bool,
-    /// Make a new file durable before [`commit`](Sink::commit) returns. What replaces or changes a file always is.
+    /// Sync a new file before [`commit`](Sink::commit) returns. A file that replaces or changes another is always synced.
     pub sync: bool,
-    /// The program, for the metadata.
+    /// The name of the program, for the metadata.
     pub tool: String,
-    /// What was done; one row that says `write` when empty.
+    /// The history. If empty, a single row `write` is stored.
     pub history: Vec<HistoryRow>,
-    /// Write statistics of every chunk, while there are not too many chunks.
+    /// Store statistics of every chunk, unless there are too many chunks.
     pub zone_maps: bool,
-    /// Write a checksum of every chunk.
+    /// Store a checksum of every chunk.
     pub checksums: bool,
-    /// Bytes kept free after the index, so that more can be appended without moving payloads.
+    /// The number of bytes to reserve after the index, so that later appends need not move payloads.
     pub reserve: u64,
-    /// The memory that engines are advised to use, in hundredths of a percent; 0 for none.
+    /// The recommended memory budget, in hundredths of a percent of the machine's memory; 0 for none.
     pub memory_budget_bps: u16,
-    /// The same in bytes; 0 for none.
+    /// The recommended memory budget in bytes; 0 for none.
     pub memory_budget_bytes: u32,
 }
 
@@ -61,33 +61,33 @@ impl Default for TetOptions {
     }
 }
 
-/// A new `.tet` file. Written beside its path, moved there by [`commit`](Sink::commit); dropped, it leaves nothing.
+/// A new `.tet` file. It is written beside its path and moved there by [`commit`](Sink::commit). Dropping it leaves no file.
 ///
-/// Chunks may come in any order from any thread. Raw arrays have their chunks in C order in the file however they come;
-/// compressed chunks are in the order in which they came.
+/// Chunks may be written in any order from any thread. The file holds the chunks of a raw array in C order, and
+/// compressed chunks in the order of the writes.
 #[derive(Debug)]
 pub struct TetSink {
     stage: Arc<Stage>,
     staged: StagedFile,
     options: TetOptions,
-    /// What stands beside each array, by name.
+    /// The metadata of each array, by name.
     described: Vec<(String, Described)>,
     names: Names,
     own: Own,
 }
 
 impl TetSink {
-    /// Begins a file at `path`.
+    /// Creates a file at `path`, where it appears at the commit.
     ///
     /// # Errors
     ///
-    /// [`Exists`](Error::Exists) when something exists there that is not to be replaced, [`Io`](Error::Io) when the folder
-    /// cannot be written to.
+    /// [`Exists`](Error::Exists) if the path exists and must not be replaced, [`Io`](Error::Io) if the folder cannot be
+    /// written to.
     pub fn create(path: &Path, options: TetOptions) -> Result<Self> {
         if !options.overwrite && path.symlink_metadata().is_ok() {
             return Err(Error::exists(path));
         }
-        // A link stays one: what it leads to is replaced.
+        // If the path is a symbolic link, replace its target.
         let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let stage_options = StageOptions::default().with_replace(options.overwrite).with_sync(options.sync);
         let staged = StagedFile::create(path, stage_options)?;
@@ -138,7 +138,7 @@ impl TetSink {
         drop(state);
         let target = self.staged.target().to_owned();
         self.staged.publish()?;
-        // Of an append to what was there before, which was cut off after its commit.
+        // A redo file would belong to the replaced file, whose append was interrupted after its commit.
         crate::append::discard_redo(&target)
     }
 
@@ -157,7 +157,7 @@ impl TetSink {
     }
 }
 
-/// The zone maps of all chunks, when every one has statistics.
+/// The zone maps of all chunks, if every chunk has statistics.
 fn zone_maps(state: &State, rows: usize) -> Option<ZoneMaps> {
     let mut zones = Vec::with_capacity(rows);
     for (id, own) in state.arrays.iter().enumerate() {
@@ -170,7 +170,7 @@ fn zone_maps(state: &State, rows: usize) -> Option<ZoneMaps> {
     Some(zones).filter(|zones| !zones.is_empty()).map(ZoneMaps::standalone)
 }
 
-/// Moves payloads that stand where the head will be to the end of the file.
+/// Moves payloads in the way of the head to the end of the file.
 fn make_room(disk: &Disk, state: &mut State, head_length: u64) -> Result<()> {
     let State { arrays, tail, .. } = state;
     *tail = (*tail).max(head_length);
@@ -195,10 +195,10 @@ impl Sink for TetSink {
         Ok(())
     }
 
-    /// As the trait says. An array at `/` is named `data`, since a dataset needs a name; a single value is stored as an
-    /// array of one element.
+    /// An array at `/` is named `data`, since a dataset needs a name. A single value is stored as an array of one
+    /// element.
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
-        // What is refused takes no name.
+        // An array that is refused does not take its name.
         let mut array = Dimensioned::new(&self.store_name(), &Names::array_name(path), spec)?;
         let name = self.names.array(path)?;
         array.zones =

@@ -1,4 +1,4 @@
-//! Payloads being written, before anything says where they are.
+//! Stages payloads: chunks are written here before the index refers to them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,10 +14,10 @@ use crate::index::{Found, IndexHeader, Row};
 use crate::store::TetStore;
 use crate::superblock::DIRECTORY_START;
 
-/// Payloads of a file start on a multiple of this.
+/// The alignment of payloads.
 const ALIGNMENT: u64 = 64;
 
-/// Room for an index is kept for at most this many bytes; beyond, payloads are moved at the end.
+/// The maximum space reserved for an index. If it needs more, payloads are moved at the end.
 const MOST_ROOM: u64 = 1 << 30;
 
 /// A file of payloads, filled from many threads.
@@ -27,17 +27,17 @@ pub(crate) struct Stage {
     state: Mutex<State>,
 }
 
-/// What has been written.
+/// The written chunks, and the allocation of space.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) arrays: Vec<StagedArray>,
-    /// Where the next payload goes.
+    /// The offset of the next payload.
     pub(crate) tail: u64,
-    /// Writes that have a place and are not done.
+    /// The number of writes that have a place but are not complete.
     pending: usize,
-    /// The layout of the arrays known before the first chunk is fixed.
+    /// Whether the layout is fixed for the arrays known before the first chunk.
     started: bool,
-    /// Nothing more is taken: it is finished, or a write failed.
+    /// The reason why no more chunks are accepted: it is finished, or a write failed.
     closed: Option<&'static str>,
 }
 
@@ -45,12 +45,12 @@ pub(crate) struct State {
 #[derive(Debug)]
 pub(crate) struct StagedArray {
     pub(crate) array: Arc<Dimensioned>,
-    /// What chunks that are never written hold.
+    /// The value of chunks that are never written.
     pub(crate) fill: Fill,
-    /// Where the array starts, when its chunks have their places from the beginning.
+    /// The start of the array, if its chunks have fixed places.
     base: Option<u64>,
     pub(crate) written: BTreeMap<u64, ChunkRecord>,
-    /// The array of an existing file that gets more chunks.
+    /// If chunks are added to an existing file: the array there.
     pub(crate) old: Option<(TetStore, usize, Grid)>,
 }
 
@@ -59,8 +59,8 @@ impl StagedArray {
         Self { array: Arc::new(array), fill, base: None, written: BTreeMap::new(), old: None }
     }
 
-    /// Does the existing file have this chunk, of the size that it will have? A chunk that the edge of the array cut is
-    /// another when the array has grown.
+    /// Returns true if the existing file has this chunk with its final size. A chunk that the old edge clipped may be larger
+    /// after the array has grown.
     pub(crate) fn has_old(&self, coord: &[u64]) -> bool {
         self.old.as_ref().is_some_and(|(store, id, grid)| {
             grid.region(coord).shape == self.array.grid.region(coord).shape
@@ -68,7 +68,7 @@ impl StagedArray {
         })
     }
 
-    /// Is the size of every chunk known, and will every chunk be there?
+    /// Returns true if the size of every chunk is known and every chunk will be written.
     fn is_laid_out(&self) -> bool {
         self.array.level.is_none() && self.fill != Fill::Refused
     }
@@ -80,11 +80,11 @@ impl Stage {
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        // Whoever panicked held the lock for bookkeeping only, which is done in one go.
+        // A panic cannot leave the state inconsistent, because each update is completed in one step.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an array and gives the sink of its chunks.
+    /// Adds an array. Returns the sink for its chunks.
     pub(crate) fn add(self: &Arc<Self>, array: StagedArray, grid: Grid) -> Arc<dyn ArraySink> {
         let mut state = self.state();
         let id = state.arrays.len();
@@ -101,7 +101,7 @@ impl Stage {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) if a write failed or is under way.
+    /// [`Invalid`](Error::Invalid) if a write failed or is in progress.
     pub(crate) fn close(&self) -> Result<MutexGuard<'_, State>> {
         let mut state = self.state();
         state.refuse_closed()?;
@@ -112,7 +112,7 @@ impl Stage {
         Ok(state)
     }
 
-    /// Stores a chunk and remembers it.
+    /// Writes a chunk and records it.
     fn write(&self, id: usize, chunk: &[u64], encoded: EncodedChunk) -> Result<()> {
         let (stored, record) = unpack_chunk(encoded)?;
         let offset = self.state().place(id, chunk, record)?;
@@ -140,7 +140,7 @@ impl Stage {
                     None => made.entry(cells).or_insert(filled(&array, &coord, &fill, cells)?).clone(),
                 };
                 if base && fill == Fill::Zero {
-                    // A part of a file that was never written reads as zeros.
+                    // A part of the file that was never written reads as zeros.
                     let record = unpack_chunk(encoded)?.1;
                     let mut state = self.state();
                     state.place(id, &coord, record)?;
@@ -180,7 +180,7 @@ impl State {
         }
     }
 
-    /// Fixes the places of the arrays known by now, once.
+    /// Fixes the layout of the arrays known so far, once.
     fn start(&mut self) {
         if !self.started {
             self.started = true;
@@ -188,7 +188,7 @@ impl State {
         }
     }
 
-    /// Gives an array its place, when the sizes of all its chunks are known.
+    /// Assigns fixed places to an array's chunks, if all their sizes are known.
     fn lay_out(&mut self, id: usize) {
         let own = &mut self.arrays[id];
         if own.is_laid_out() {
@@ -199,7 +199,7 @@ impl State {
         }
     }
 
-    /// Remembers a chunk and gives it a place.
+    /// Records a chunk and assigns it a place.
     fn place(&mut self, id: usize, chunk: &[u64], mut record: ChunkRecord) -> Result<u64> {
         self.refuse_closed()?;
         self.start();
@@ -235,7 +235,7 @@ impl State {
         Ok(offset)
     }
 
-    /// What is needed to fill an array's missing chunks.
+    /// The information needed to fill an array's missing chunks.
     fn missing(&self, id: usize) -> (Arc<Dimensioned>, Fill, bool, Vec<u64>) {
         let own = &self.arrays[id];
         let chunks = own.array.grid.chunks().unwrap_or(0);
@@ -247,7 +247,7 @@ impl State {
         (Arc::clone(&own.array), own.fill.clone(), own.base.is_some(), missing)
     }
 
-    /// Keeps room for the head of the arrays known by now, and `reserve` more.
+    /// Reserves space for the head of the arrays known so far, and `reserve` more bytes.
     pub(crate) fn keep_room(&mut self, reserve: u64) {
         if !self.started {
             let head = head_length(self.arrays.iter().map(|own| &own.array.dataset), self.expected_rows());
@@ -261,7 +261,7 @@ impl State {
         chunks.fold(0, u64::saturating_add)
     }
 
-    /// The rows of all written chunks, and with each its checksum: by array, then in C order.
+    /// The rows of all written chunks with their records, by array and then in C order.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (Row, &ChunkRecord)> {
         self.arrays.iter().enumerate().flat_map(|(id, own)| {
             own.written
@@ -271,7 +271,7 @@ impl State {
     }
 }
 
-/// Where the index of these datasets with so many rows ends.
+/// The end of the index for these datasets and this many rows.
 pub(crate) fn head_length<'d>(datasets: impl Iterator<Item = &'d Dataset>, rows: u64) -> u64 {
     let records: u64 = datasets.map(|dataset| dataset.record_length() as u64).sum();
     let index = IndexHeader::index_length(rows).unwrap_or(u64::MAX);
@@ -285,7 +285,7 @@ struct TetArraySink {
     id: usize,
     array: Arc<Dimensioned>,
     grid: Grid,
-    /// As it was in the existing file.
+    /// The grid in the existing file.
     old: Option<Grid>,
 }
 
@@ -313,7 +313,7 @@ impl ArraySink for TetArraySink {
     }
 }
 
-/// The checksum of rows as they will be in the index.
+/// The checksum of the rows as encoded in the index.
 pub(crate) fn rows_checksum(head: &[u8], rows: usize) -> u32 {
     crc32c(&head[head.len().saturating_sub(rows * Row::LEN)..])
 }

@@ -62,7 +62,7 @@ fn bytes_of(values: &Values) -> &[u8] {
 }
 
 #[test]
-fn every_type_raw_and_compressed_comes_back() -> Result<()> {
+fn every_type_round_trips_raw_and_compressed() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.tet");
     let mut sink: Box<dyn Sink> = Box::new(TetSink::create(&path, TetOptions::default())?);
@@ -94,7 +94,7 @@ fn every_type_raw_and_compressed_comes_back() -> Result<()> {
 }
 
 #[test]
-fn descriptions_come_back() -> Result<()> {
+fn metadata_round_trips() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.tet");
     let mut sink: Box<dyn Sink> = Box::new(TetSink::create(&path, TetOptions::default())?);
@@ -136,7 +136,7 @@ fn descriptions_come_back() -> Result<()> {
 }
 
 #[test]
-fn what_the_format_cannot_hold_is_refused() -> Result<()> {
+fn unsupported_content_is_refused() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.tet");
     let mut sink = TetSink::create(&path, TetOptions::default())?;
@@ -176,7 +176,7 @@ fn what_the_format_cannot_hold_is_refused() -> Result<()> {
 }
 
 #[test]
-fn chunks_that_nobody_wrote_hold_the_fill_value() -> Result<()> {
+fn unwritten_chunks_hold_the_fill_value() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.tet");
     let mut sink: Box<dyn Sink> = Box::new(TetSink::create(&path, TetOptions::default())?);

@@ -1,4 +1,4 @@
-"""Makes the golden files with tet-py and the tetration crate, both 0.8.3.
+"""Creates the golden files with tet-py and the tetration crate, both 0.8.3.
 
     make.py PEERS_TETRATION      the program of peers/tetration
 

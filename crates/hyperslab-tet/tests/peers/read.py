@@ -1,4 +1,4 @@
-"""What tet-py reads of a file: `read.py FILE FOLDER` writes each dataset's elements to FOLDER/N.bin."""
+"""Reads a file with tet-py: `read.py FILE FOLDER` writes each dataset's elements to FOLDER/N.bin."""
 
 import json
 import sys

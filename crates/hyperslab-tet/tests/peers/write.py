@@ -1,4 +1,4 @@
-"""Files by tet-py, for our reader. Elements are those of `sample` in peers.rs.
+"""Creates files with tet-py, for our reader. Elements are those of `sample` in peers.rs.
 
     write.py FOLDER
 """

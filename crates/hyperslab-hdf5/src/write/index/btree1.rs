@@ -39,7 +39,7 @@ pub(crate) fn build_below(
     let node = 8 + 2 * sizes.address + (2 * half + 1) * key + 2 * half * sizes.address;
     let mut level = 0;
     loop {
-        // Nodes of a level are adjacent, so that neighbours know each other.
+        // Allocate the nodes of a level side by side, because each node stores its siblings' addresses.
         let count = children.len().div_ceil(2 * half).max(1);
         let first = if count > 1 { output.allocate((count * node) as u64)? } else { 0 };
         let at = |index: usize| first + (index * node) as u64;

@@ -115,8 +115,8 @@ impl Builder<'_> {
     }
 }
 
-/// Divides `count` items into parts of `most`; the last may be shorter, but never a single item beside others, because a node
-/// needs a record.
+/// Splits `count` items into parts of `most` items. The last may be shorter, but has at least two items unless it is the
+/// only part, because a node needs a record.
 fn parts(count: usize, most: usize) -> impl Iterator<Item = usize> {
     let (whole, rest) = (count / most, count % most);
     let lend = usize::from(rest == 1 && whole > 0);
@@ -197,16 +197,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_hold_all_and_none_is_alone(count in 1_usize..500, most in 3_usize..60) {
+        fn parts_cover_all_items_and_none_has_a_single_item(count in 1_usize..500, most in 3_usize..60) {
             let all: Vec<usize> = parts(count, most).collect();
             prop_assert_eq!(all.iter().sum::<usize>(), count);
             prop_assert!(all.iter().all(|length| *length <= most && (*length > 1 || count == 1)));
         }
     }
 
-    /// Chunks added after all others cost a path of nodes, not a tree.
+    /// Appending chunks rewrites one path of nodes, not the whole tree.
     #[test]
-    fn appending_writes_what_is_new() {
+    fn appending_rewrites_few_nodes() {
         let sizes = Sizes { address: 8, length: 8 };
         let output = Output::new(
             hyperslab_core::storage::LocalFile::scratch(&std::env::temp_dir()).unwrap(),

@@ -1,8 +1,8 @@
 //! Writes extensible arrays.
 //!
-//! Of flushed data, only the header is changed in place. A block that gains elements is written to a new place; its parent points
-//! to the new one and is written again in turn, up to the index block. Finally the header's 72 bytes are replaced. The space of
-//! the old blocks serves the next flush.
+//! Of flushed data, only the header is changed in place. A block that gains elements is written to a new place. Its parent,
+//! which must point to the new place, is then rewritten too, and so on up to the index block. Finally the header's 72 bytes
+//! are replaced. The next flush reuses the space of the old blocks.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(crate) struct Statistics {
     pub(crate) elements: u64,
 }
 
-/// An extensible array that is being written.
+/// An extensible array being written.
 #[derive(Debug)]
 pub(crate) struct ExtensibleWriter {
     geometry: Geometry,
@@ -42,7 +42,7 @@ pub(crate) struct ExtensibleWriter {
     blocks: BTreeMap<(u32, u64), DataWriter>,
 }
 
-/// A block: its last address, and its bytes.
+/// A block: its last address and its bytes.
 #[derive(Debug)]
 struct Block {
     address: Option<u64>,
@@ -358,7 +358,7 @@ impl ExtensibleWriter {
     fn write_data(&mut self, header: u64, u: u32, number: u64, output: &Output) -> Result<()> {
         let length = self.data_length(u);
         let direct = u < self.geometry.direct_super_blocks();
-        // Direct blocks count from the first block of all: libhdf5 writes this, although nobody reads it.
+        // Direct blocks are numbered from the first block of the array. libhdf5 writes this number, although no library reads it.
         let block = if direct { Geometry::start_block(u) + number } else { number };
         let offset = self.geometry.start_element(u) + block * self.geometry.elements(u);
         let mut out = self.start(b"EADB", header, Some(offset));
@@ -513,13 +513,13 @@ mod tests {
         let (array, output) = filled([300_000, 140_000].into_iter(), false, 4);
         let own = array.statistics;
         assert_eq!((own.super_blocks, own.data_blocks, own.end), (2, 2, 300_001));
-        // Index block, two super blocks and two paged data blocks, the header and the superblock's room.
+        // Index block, two super blocks, two paged data blocks, the header, and the space reserved for the superblock.
         assert!(output.length() < 80_000, "{}", output.length());
     }
 
     /// A reopened array continues where it stopped, block by block, and moves only what changed.
     #[test]
-    fn an_array_that_was_written_goes_on() {
+    fn a_reopened_array_can_be_extended() {
         let (array, output) = filled((0..137_000).step_by(3), true, 5);
         let before = output.length();
         let entries = array.entries.clone();

@@ -11,14 +11,14 @@ use crate::index::Stored;
 use crate::message::layout::defaults;
 use crate::write::output::{Output, SECTOR};
 
-/// A fixed array that is being written.
+/// A fixed array being written.
 #[derive(Debug)]
 pub(crate) struct FixedWriter {
     entries: Entries,
     page_bits: u32,
     count: u64,
     header: Option<u64>,
-    /// The address of the data block, possibly before a change.
+    /// The address of the data block. If it has no pages, the next flush moves it.
     block: Option<u64>,
     /// The touched pages; a single one if there are no pages.
     pages: BTreeMap<u64, Page>,
@@ -161,8 +161,8 @@ impl FixedWriter {
         }
     }
 
-    /// Writes what changed. A block without pages moves, and the header follows; pages of one that was flushed before are
-    /// changed in their places, since the block may be as large as the file.
+    /// Writes changes. A block without pages moves, and the header is patched to point to it. Pages that were flushed before are
+    /// changed in place, since the block may be as large as the file.
     pub(crate) fn flush(&mut self, output: &Output) -> Result<Vec<Patch>> {
         if !self.pages.values().any(|page| page.changed) {
             return Ok(Vec::new());
@@ -209,7 +209,7 @@ impl FixedWriter {
             patches.push(Patch { address: block, bytes: start.summed()? });
         }
         if !in_place {
-            // Nothing leads here yet: it can be written at once.
+            // Nothing refers to this block yet, so it can be written at once.
             for patch in std::mem::take(&mut patches) {
                 output.write_at(patch.address, &patch.bytes)?;
             }

@@ -1,4 +1,4 @@
-//! The command as people use it: output, exit codes, files.
+//! The command as users run it: output, exit codes, files.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -9,7 +9,7 @@ fn tet(folder: &Path, words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tet")).current_dir(folder).args(words).output().expect("tet starts")
 }
 
-/// Runs it, expects this exit code, gives stdout.
+/// Runs `tet`, checks the exit code, and returns stdout.
 fn told(folder: &Path, code: i32, words: &[&str]) -> String {
     let output = tet(folder, words);
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -21,7 +21,7 @@ fn json(folder: &Path, code: i32, words: &[&str]) -> Value {
     serde_json::from_str(&told(folder, code, words)).expect("one JSON document")
 }
 
-/// A folder with a small array in every format that we write.
+/// A folder with a small array in every format that can be written.
 fn samples() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     told(folder.path(), 0, &["demo", "samples"]);
@@ -34,7 +34,7 @@ fn samples() -> tempfile::TempDir {
 }
 
 #[test]
-fn info_tells_the_same_of_every_format() {
+fn info_is_the_same_for_every_format() {
     let folder = samples();
     for (file, format) in [("x.npy", "npy"), ("x.npz", "npz"), ("x.tet", "tet"), ("x.zarr", "zarr")] {
         let document = json(folder.path(), 0, &["info", file, "--json"]);
@@ -61,7 +61,7 @@ fn info_tells_the_same_of_every_format() {
 }
 
 #[test]
-fn read_gives_the_same_values_of_every_format() {
+fn read_gives_the_same_values_for_every_format() {
     let folder = samples();
     let expected = json(folder.path(), 0, &["read", "x.npy", "[3, ::9, -2:]", "--json"]);
     assert_eq!(expected.as_array().map(Vec::len), Some(4));
@@ -79,7 +79,7 @@ fn read_gives_the_same_values_of_every_format() {
 }
 
 #[test]
-fn arrays_are_added_to_files_that_are_there() {
+fn arrays_are_appended_to_existing_files() {
     let folder = samples();
     told(folder.path(), 0, &["read", "x.npy", "[0]", "-o", "y.npy"]);
     told(folder.path(), 0, &["convert", "y.npy", "y.npz"]);
@@ -97,9 +97,9 @@ fn arrays_are_added_to_files_that_are_there() {
     assert!(why.contains("not supported"), "{why}");
 }
 
-/// A TileDB array gets a new version; both can be read, put together, and the old one removed.
+/// A TileDB array gets a new version. Both can be read and consolidated, and the old one removed.
 #[test]
-fn fragments_are_added_put_together_and_removed() {
+fn fragments_are_added_consolidated_and_vacuumed() {
     let folder = samples();
     let values = |words: &[&str]| {
         json(folder.path(), 0, &[&["read", "a.tiledb", "--json", "[0, 0, :4]"], words].concat())
@@ -130,7 +130,7 @@ fn fragments_are_added_put_together_and_removed() {
 }
 
 #[test]
-fn wrong_questions_are_answered_with_the_next_step() {
+fn errors_suggest_the_next_step() {
     let folder = samples();
     for (words, why) in [
         (&["read", "x.tet", "[99]"][..], "out of bounds"),
@@ -150,12 +150,12 @@ fn wrong_questions_are_answered_with_the_next_step() {
 }
 
 #[test]
-fn damage_is_found_and_the_answer_is_no() {
+fn damage_is_found_and_exits_with_1() {
     let folder = samples();
     assert!(told(folder.path(), 0, &["verify", "x.tet", "--deep"]).contains("whole"));
     let path = folder.path().join("x.tet");
     let mut bytes = std::fs::read(&path).expect("x.tet");
-    // A bit of the last payload: only a checksum can tell.
+    // Flips a bit of the last payload, which only a checksum can detect.
     let document = json(folder.path(), 0, &["info", "x.tet", "--json", "--chunks", "-n", "0"]);
     let array = document["nodes"]
         .as_array()

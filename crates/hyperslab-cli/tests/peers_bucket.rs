@@ -1,4 +1,4 @@
-//! Stores in an S3 bucket: those that the peers write there, and those that the peers read from there.
+//! Stores in an S3 bucket: written by the peers and read by us, and the other way round.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const SECRET: &str = "test-secret-7d1f";
 
-/// The variables of the AWS tools: keys that mean nothing, and no way to any other.
+/// Environment variables of the AWS tools: meaningless keys, and no other source of credentials.
 const ENVIRONMENT: [(&str, &str); 6] = [
     ("AWS_ACCESS_KEY_ID", "test-key"),
     ("AWS_SECRET_ACCESS_KEY", SECRET),
@@ -31,7 +31,7 @@ struct Bucket {
     server: Child,
     port: u16,
     folder: tempfile::TempDir,
-    /// Stores that are in both.
+    /// Names of the stores that are in both.
     names: Vec<String>,
 }
 
@@ -90,12 +90,12 @@ impl Bucket {
         command.output().expect("tet starts")
     }
 
-    /// Runs it, expects this exit code, gives stdout, or stderr of an error.
+    /// Runs `tet`, checks the exit code, and returns stdout, or stderr for an error.
     fn told(&self, code: i32, words: &[&str]) -> String {
         let output = self.tet(words);
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert_eq!(output.status.code(), Some(code), "tet {words:?}\n{out}\n{err}");
-        assert!(!out.contains(SECRET) && !err.contains(SECRET), "tet {words:?} tells the secret");
+        assert!(!out.contains(SECRET) && !err.contains(SECRET), "tet {words:?} reveals the secret");
         if code == 2 { err.into_owned() } else { out.into_owned() }
     }
 
@@ -127,7 +127,7 @@ fn url(name: &str) -> String {
 }
 
 #[test]
-fn what_peers_write_reads_as_from_the_disk() {
+fn stores_written_by_peers_read_as_from_disk() {
     let bucket = Bucket::new();
     assert_eq!(bucket.names.len(), 9);
     for name in &bucket.names {
@@ -183,7 +183,7 @@ fn what_peers_write_reads_as_from_the_disk() {
 }
 
 #[test]
-fn peers_read_what_is_converted_into_the_bucket() {
+fn peers_read_stores_converted_into_the_bucket() {
     let bucket = Bucket::new();
     let conversions: [(&str, &[&str]); 9] = [
         ("to2.zarr", &["--to", "zarr2"]),
@@ -208,7 +208,7 @@ fn peers_read_what_is_converted_into_the_bucket() {
 }
 
 #[test]
-fn a_target_is_replaced_by_force_only() {
+fn an_existing_target_requires_force() {
     let bucket = Bucket::new();
     bucket.told(0, &["convert", "v2.zarr", "s3://bucket/out.zarr", "-q", "--to", "zarr2"]);
     let before = bucket.objects();
@@ -274,7 +274,7 @@ fn files_below(folder: &Path, prefix: &str, files: &mut Vec<String>) {
 }
 
 #[test]
-fn large_files_go_up_in_parts() {
+fn large_files_are_uploaded_in_parts() {
     let bucket = Bucket::new();
     bucket.told(0, &["convert", "large.npy", "large.h5", "-q"]);
     bucket.told(0, &["convert", "large.npy", "s3://bucket/large.h5", "-q"]);
@@ -291,7 +291,7 @@ fn large_files_go_up_in_parts() {
     assert!(unfinished.is_empty());
     bucket.told(0, &["diff", "s3://bucket/large.h5", "large.h5"]);
 
-    // The server refuses a part, or an object of many: nothing stays.
+    // If the server rejects a part, or an object of a store, nothing remains.
     for (source, target) in [("large.npy", "refused/large.h5"), ("v3.zarr", "refused/x.zarr")] {
         let refused = bucket.told(2, &["convert", source, &url(target), "-q"]);
         assert!(refused.contains(&url(target)) && refused.contains("access denied"), "{refused}");
@@ -301,7 +301,7 @@ fn large_files_go_up_in_parts() {
 }
 
 #[test]
-fn traffic_is_told() {
+fn verbose_output_reports_traffic() {
     let bucket = Bucket::new();
     let told = |words: &[&str]| {
         let output = bucket.tet(words);
@@ -322,7 +322,7 @@ fn traffic_is_told() {
         "{info}"
     );
     let read = told(&["read", "s3://bucket/v3.zarr", "/t", "-o", "t.npy", "--verbose"]);
-    // Twelve chunks, and what describes them.
+    // Twelve chunks and the metadata.
     assert!(parsed(read.lines().last().expect("a line")).0 > 12, "{read}");
     let sent = told(&["convert", "x.h5", "s3://bucket/sent.h5", "-q", "-v"]);
     assert!(sent.contains(" sent"), "{sent}");
@@ -341,7 +341,7 @@ fn refusals_name_the_url_and_no_secret() {
     let rows = bucket.told(2, &["convert", "rows.tiledb", "s3://bucket/rows.parquet", "-q"]);
     assert!(rows.contains("s3://bucket/rows.parquet") && rows.contains("remote storage"), "{rows}");
 
-    // From here on the server knows no key.
+    // From here on, the server accepts no key.
     bucket.script("enforce", &[]);
     for words in [
         &["info", "s3://bucket/x.h5"][..],

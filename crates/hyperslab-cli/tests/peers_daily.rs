@@ -1,4 +1,4 @@
-//! Jobs of every day, each in the line that people type, compared with the libraries that they use today.
+//! Everyday tasks, each as a command line that users type, compared with the results of the usual libraries.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +14,7 @@ fn tet(folder: &Path, words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tet")).current_dir(folder).args(words).output().unwrap()
 }
 
-/// Runs it, expects this exit code, gives stdout and stderr.
+/// Runs `tet`, checks the exit code, and returns stdout and stderr.
 fn told(folder: &Path, code: i32, words: &[&str]) -> String {
     let output = tet(folder, words);
     let text =
@@ -52,7 +52,7 @@ fn files_are_joined_as_xarray_joins_them() {
     let text = told(folder, 0, &["convert", "data/*.nc", "all.zarr", "--concat", "time"]);
     assert!(text.contains("history: taken from the first file"), "{text}");
     same(folder, "all.zarr", &MONTHS);
-    // The earliest file gives the attributes, although it is not the first by name.
+    // The attributes are those of the earliest file, although it is not the first by name.
     assert!(told(folder, 0, &["attrs", "all.zarr", "/"]).contains("made in month 1"));
     // As the shell expands the pattern, into another format, with chunks by name.
     let mut words = vec!["convert"];
@@ -77,14 +77,14 @@ fn a_month_is_added_to_the_end() {
         same(folder, target, &MONTHS);
         told(folder, 0, &["append", "next.nc", target, "--along", "time"]);
         same(folder, target, &[&MONTHS[..], &["next.nc"]].concat());
-        // Once more would overlap.
+        // Appending it again would overlap.
         assert!(told(folder, 2, &["append", "next.nc", target, "--along", "time"]).contains("overlap"));
         same(folder, target, &[&MONTHS[..], &["next.nc"]].concat());
     }
 }
 
 #[test]
-fn gaps_are_named_and_disagreements_are_errors() {
+fn gaps_are_reported_and_disagreements_are_errors() {
     let folder = months();
     let folder = folder.path();
     let text = told(folder, 0, &["convert", "data/a.nc", "gap.nc", "gap.zarr", "--concat", "time"]);
@@ -161,10 +161,10 @@ fn attributes_are_edited_in_every_format() {
         let text = told(folder, 2, &["attrs", file, node, "--delete", "unit"]);
         assert!(text.contains("did you mean units?"), "{text}");
     }
-    // A number keeps the type that the attribute had.
+    // A number keeps the attribute's type.
     told(folder, 0, &["attrs", "x.nc", "/t", "scale_factor=0.5"]);
     assert_eq!(attribute("x.nc", "/t", "scale_factor"), 0.5);
-    // A file that may not be written stays as it is.
+    // A read-only file stays unchanged.
     let path = folder.join("x.nc");
     let mut permissions = path.metadata().unwrap().permissions();
     permissions.set_readonly(true);
@@ -194,7 +194,7 @@ fn nodes_are_renamed_and_removed() {
 }
 
 #[test]
-fn what_is_whole_is_salvaged() {
+fn intact_content_is_salvaged() {
     let folder = months();
     let folder = folder.path();
     told(folder, 0, &["convert", "next.nc", "classic.nc", "--to", "netcdf3", "--drop", "name"]);
@@ -319,7 +319,7 @@ fn arrays_of_structs_are_queried_as_tables() {
 }
 
 #[test]
-fn misspelt_names_are_answered_with_the_closest() {
+fn misspelt_names_get_suggestions() {
     let folder = kinds();
     let folder = folder.path();
     for words in [
@@ -335,7 +335,7 @@ fn misspelt_names_are_answered_with_the_closest() {
         let text = told(folder, 2, words);
         assert!(text.contains("did you mean /temperature?"), "{words:?}: {text}");
     }
-    // Dimensions without a variable are the format's own.
+    // Dimensions without a variable are the format's bookkeeping.
     let text = told(folder, 2, &["read", "types.nc", "/qq"]);
     assert!(text.contains("did you mean /q?") && !text.contains("/x"), "{text}");
     let text = told(folder, 2, &["read", "cells.h5", "/temperature/mean"]);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-/// Runs it, expects this exit code, gives stdout (stderr where it could not be done).
+/// Runs `tet`, checks the exit code, and returns stdout, or stderr for exit code 2.
 fn told(folder: &Path, code: i32, words: &[&str]) -> String {
     let output =
         Command::new(env!("CARGO_BIN_EXE_tet")).current_dir(folder).args(words).output().expect("tet starts");
@@ -68,7 +68,7 @@ fn structs_are_read_as_columns() {
 }
 
 #[test]
-fn converting_ends_in_files_of_rows_and_in_geometry() {
+fn tables_are_converted_to_files_of_rows_and_geometry() {
     let folder = tempfile::tempdir().expect("a folder");
     structs(folder.path());
     let report = json(folder.path(), 0, &["convert", "s.npy", "s.parquet", "--json"]);
@@ -123,7 +123,7 @@ fn differences_and_hashes_agree_in_every_format() {
 }
 
 #[test]
-fn a_record_tells_what_changed() {
+fn a_record_reveals_changes() {
     let folder = tempfile::tempdir().expect("a folder");
     npy(&folder.path().join("a.npy"), "'<i2'", "(6,)", &[1; 12]);
     told(folder.path(), 0, &["convert", "a.npy", "a.zarr", "--chunks", "2"]);
@@ -146,9 +146,9 @@ fn a_record_tells_what_changed() {
     assert!(told(folder.path(), 2, &["verify", "a.zarr", "--against", "a.npy"]).contains("not a record"));
 }
 
-/// Rows of a CSV file: filtered, grouped, and as a sparse array that is added to.
+/// Rows of a CSV file are filtered, grouped, and converted to a sparse array that can be appended to.
 #[test]
-fn rows_are_filtered_grouped_and_brought_in() {
+fn rows_are_filtered_grouped_and_imported() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = |words: &[&str]| told(folder.path(), 0, words);
     let rows = "x,y,count,type,score\n1,1,60,NK,1.5\n2,1,70,B,2\n3,2,80,NK,\n4,2,10,NK,9\n";

@@ -42,13 +42,13 @@ fn walk(folder: &Path, sample: &Path) -> Result<Answer> {
         &[&tet],
     )?;
     step("Convert between formats.", &["convert", "--force"], &[&tet, &zarr])?;
-    step("And another.", &["convert", "--force"], &[&zarr, &tiledb])?;
+    step("Convert to a third format.", &["convert", "--force"], &[&zarr, &tiledb])?;
     step("Compare the values.", &["diff"], &[&tet, &tiledb])?;
     step("Check it for damage.", &["verify", "--deep"], &[&tet])?;
     damage(&tet, &damaged)?;
     say("\nA truncated copy, as after a full disk:")?;
     step("Check what is wrong with it.", &["verify"], &[&damaged])?;
-    step("Mend it.", &["repair"], &[&damaged])?;
+    step("Repair it.", &["repair"], &[&damaged])?;
     let (climate, cells) = (at("climate.nc"), at("cells.zv"));
     samples::climate(&climate)?;
     samples::cells(folder, &cells)?;

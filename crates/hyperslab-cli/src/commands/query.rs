@@ -89,7 +89,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
         None => show(args, &found)?,
     }
     if array.is_decoded() && !args.json {
-        tell_decoding(&stored, &found)?;
+        report_decoding(&stored, &found)?;
     }
     Ok(Answer::Yes)
 }
@@ -106,7 +106,7 @@ fn decoded(args: &QueryArgs, stored: &ArrayReader) -> Result<ArrayReader> {
 }
 
 /// Reports in one line how the file's conventions changed the values.
-fn tell_decoding(stored: &ArrayReader, found: &[Found]) -> Result<()> {
+fn report_decoding(stored: &ArrayReader, found: &[Found]) -> Result<()> {
     let interpretation = stored.interpretation();
     let mut parts = Vec::new();
     if let Some((missing, cells)) = found.iter().find_map(|found| Some((found.missing?, found.cells))) {

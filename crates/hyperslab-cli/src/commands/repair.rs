@@ -80,14 +80,14 @@ fn save(args: &RepairArgs, target: &Path) -> Result<Answer> {
         let arrays = pretty::counted(report.written.arrays, "array");
         let sign = if complete { paint::good("✓") } else { paint::doubtful("!") };
         let about =
-            format!("{arrays}, {} saved, {}", pretty::bytes(report.written.bytes), told_losses(&report.lost));
+            format!("{arrays}, {} saved, {}", pretty::bytes(report.written.bytes), describe_losses(&report.lost));
         writeln!(out, "{sign} {}  {}", target.display(), paint::dim(about))
     })?;
     Ok(answer)
 }
 
 /// The number of losses, by kind: `12 chunks lost`.
-fn told_losses(lost: &[Lost]) -> String {
+fn describe_losses(lost: &[Lost]) -> String {
     let chunks = lost.iter().filter(|own| own.chunk.is_some()).count();
     let shorter = lost.iter().filter(|own| own.positions.is_some()).count();
     let told: Vec<String> = [

@@ -45,7 +45,7 @@ fn labels_of_dimensions_are_read_selected_and_kept() {
         assert_eq!(read(folder, &[name, "/a", "place=1", "name=oak"]), json!(10));
         let text = told(folder, 2, &["read", name, "/a", "place=1.2"]);
         assert!(text.contains("place~1.2") || text.contains("neighbours"), "{text}");
-        // A copy has them as labels again, for the library too; a part of it has those of the part.
+        // A copy keeps them as labels, also for the library. A part of the array keeps the labels of that part.
         let copy = format!("{name}.copy");
         told(folder, 0, &["convert", name, &copy, "--to", "tiledb"]);
         peer(&["tiledb_labels_check", &text_of(folder, &copy), start]);
@@ -56,7 +56,7 @@ fn labels_of_dimensions_are_read_selected_and_kept() {
         assert_eq!(read(folder, &[&part, "/depth"]), json!([98, 97, 96, 95]));
         assert_eq!(read(folder, &[&part, "/a", "depth=95..96"]), rows(4, 6));
     }
-    // Where the domain starts at zero, the label is what the dimension's name selects by.
+    // If the domain starts at zero, selections by the dimension's name use the label.
     assert_eq!(
         read(folder, &["plain", "/a", "y=birch"]),
         json!((0..20).map(|row| row * 4 + 1).collect::<Vec<_>>())
@@ -108,7 +108,7 @@ fn fields_are_added_and_dropped_as_the_library_does() {
         (&table["c"][3], &table["note"][3], &table["note"][4]),
         (&json!(5), &json!("new"), &json!(null))
     );
-    // An attribute of a dense array is a node, so it can be removed as one.
+    // Each attribute of a dense array is a node, so it can be removed like any other.
     told(folder, 0, &["rm", "dense", "/note"]);
     told(folder, 2, &["read", "dense", "/note"]);
     peer(&["tiledb_evolve_by_library", folder.to_str().unwrap()]);
@@ -130,7 +130,7 @@ fn arrays_are_added_to_a_group_that_exists() {
     peer(&["tiledb_group_check", &path]);
     told(folder, 0, &["verify", "g.tiledb", "--deep"]);
     assert_eq!(read(folder, &["g.tiledb", "/more/u/u"]), json!([0.0, 1.0, 2.0, 3.0, 4.0]));
-    // One array is no group.
+    // A single array is not a group.
     told(folder, 2, &["convert", "x.h5", "g.tiledb/first", "--to", "tiledb", "--append"]);
 }
 
@@ -193,7 +193,7 @@ fn references_in_parquet_files_are_written_and_read() {
         let text = told(folder, 0, &["diff", "data.h5", found, "--no-attributes"]);
         assert!(!text.contains("differ"), "{found}: {text}");
     }
-    // What is in the way stays; a target that is short or gone is named.
+    // An existing target is kept. The error names an external file that is too short or missing.
     assert!(told(folder, 2, &["references", "data.h5", "-o", "ours.parq"]).contains("ours.parq"));
     told(folder, 0, &["references", "data.h5", "-o", "ours.parq", "--force"]);
     let file = std::fs::OpenOptions::new().write(true).open(folder.join("data.h5")).unwrap();

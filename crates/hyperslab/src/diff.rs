@@ -219,7 +219,7 @@ pub fn diff(a: (&OpenStore, &str), b: (&OpenStore, &str), options: &DiffOptions)
     Ok(report)
 }
 
-/// Takes away coordinates that stand for labels which the arrays of the other side state themselves.
+/// Removes coordinates that only represent labels which the other side's arrays hold themselves.
 fn drop_stated_labels(
     own: &mut BTreeMap<String, Node>,
     others: &BTreeMap<String, Node>,

@@ -18,7 +18,7 @@ fn script(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The folder of the sources.
+/// The folder with the sources.
 fn folder() -> &'static Path {
     static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
@@ -34,7 +34,7 @@ fn check(case: &str) {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Converts to the format that the extension names.
+/// Converts to the format given by the extension.
 fn to_with(source: &str, target: &str, options: ConvertOptions) -> ConvertReport {
     let name = match target.rsplit('.').next().unwrap() {
         "nc" => "netcdf4",
@@ -75,7 +75,7 @@ fn edit_names() {
         array.schema().attributes.get("units").and_then(|units| units.as_text())
     };
     assert_eq!(units().as_deref(), Some("m"));
-    // The file is rewritten.
+    // This change rewrites the file.
     let delete = Edit::DeleteAttribute { node: "/y".to_owned(), name: "units".to_owned() };
     edit(&target, &[delete], &EditOptions::default(), &Progress::default()).unwrap();
     assert_eq!(units(), None);
@@ -88,7 +88,7 @@ fn variables_may_be_named_like_dimensions_that_they_do_not_lie_on() {
     let values = store.array("/y").unwrap().read(&hyperslab::Selection::all()).unwrap();
     assert_eq!(values.as_slice::<f32>(), Some(&[1.0, 2.0, 3.0][..]));
     to("names.nc", "names-copy.nc");
-    // A part is not a copy of the file: everything is written anew.
+    // Converting a part regenerates the bookkeeping.
     to_with("names.nc", "names-part.nc", ConvertOptions::default().with_selection("y=0..1".parse().unwrap()));
     to("names.nc", "names.nc3");
     to("names.nc", "names.zarr3");

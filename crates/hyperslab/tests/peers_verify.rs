@@ -1,5 +1,5 @@
-//! What a check says of stores that zarr, h5py and netCDF4 wrote: chunks that are missing, records that no longer hold, and
-//! consolidated documents that are stale.
+//! Checks of stores that zarr, h5py and netCDF4 wrote: missing chunks, outdated records, and stale consolidated
+//! documents.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -57,7 +57,7 @@ fn against(path: &Path, record: &Record) -> Verified {
 }
 
 #[test]
-fn missing_chunks_are_told_and_are_errors_where_a_record_has_them() {
+fn missing_chunks_are_reported_and_are_errors_if_recorded() {
     let folder = tempfile::tempdir().unwrap();
     python(MAKE, folder.path());
     for (name, chunks) in [("v2.zarr", ["a/3", "a/4", "a/100"]), ("v3.zarr", ["a/c/3", "a/c/4", "a/c/100"])] {
@@ -80,7 +80,7 @@ fn missing_chunks_are_told_and_are_errors_where_a_record_has_them() {
         assert!(!found.report.ok());
         let missing = [3, 4, 100].map(|at| format!("/a chunk [{at}] was recorded but no longer exists"));
         assert_eq!(told(&found, "record_missing"), missing);
-        // One that changed in place and one that is new.
+        // One chunk that changed in place, and a new one.
         std::fs::write(store.join(chunks[0]), 7_i64.to_le_bytes()).unwrap();
         let other = Path::new(chunks[0]).parent().unwrap().join("9");
         std::fs::write(store.join(other), 7_i64.to_le_bytes()).unwrap();
@@ -93,7 +93,7 @@ fn missing_chunks_are_told_and_are_errors_where_a_record_has_them() {
 }
 
 #[test]
-fn records_hold_for_files_and_know_descriptions() {
+fn records_cover_files_and_descriptions() {
     let folder = tempfile::tempdir().unwrap();
     python(MAKE, folder.path());
     let store = folder.path().join("f.h5");
@@ -103,7 +103,7 @@ fn records_hold_for_files_and_know_descriptions() {
     );
     let record = Record::of(&hyperslab::open(&store).unwrap()).unwrap();
     assert_eq!(record.chunks.iter().filter(|chunk| chunk.node == "/whole").count(), 4);
-    // Eight bytes an element, and four of the checksum.
+    // Eight bytes per element, and four for the checksum.
     assert!(record.chunks.iter().filter(|chunk| chunk.node == "/whole").all(|chunk| chunk.bytes == 20));
     python(
         "import h5py; f = h5py.File('f.h5', 'a'); f['plain'][1] = 9; f['whole'].attrs['u'] = 1",
@@ -121,7 +121,7 @@ fn records_hold_for_files_and_know_descriptions() {
 }
 
 #[test]
-fn what_no_checksum_protects_is_named() {
+fn content_without_checksums_is_named() {
     let folder = tempfile::tempdir().unwrap();
     python(MAKE, folder.path());
     let of = |name: &str| told(&verified(&folder.path().join(name)), "no_checksum").join("");
@@ -132,7 +132,7 @@ fn what_no_checksum_protects_is_named() {
 }
 
 #[test]
-fn a_stale_consolidated_document_is_named_and_read_around() {
+fn stale_consolidated_documents_are_reported_and_can_be_ignored() {
     let folder = tempfile::tempdir().unwrap();
     python(MAKE, folder.path());
     for version in [2, 3] {
@@ -162,10 +162,10 @@ fn a_stale_consolidated_document_is_named_and_read_around() {
         assert_eq!(around.children("/g").unwrap(), ["b", "new"]);
         let values = around.array("/a").unwrap().read(&Selection::all()).unwrap();
         assert_eq!(values.as_slice::<i64>().unwrap()[127..], [128, 7, 7]);
-        // Nothing is gathered, so nothing is stale.
+        // Without consolidated metadata, nothing can be stale.
         let own = verify_path(&store, &options, Depth::Deep).unwrap();
         assert!(own.report.ok() && told(&own, "consolidated_metadata").is_empty());
-        // A node that is gone.
+        // A node that was removed.
         std::fs::remove_dir_all(store.join("g/b")).unwrap();
         let stale = told(&verified(&store), "consolidated_metadata");
         assert!(stale.contains(&"/g/b stale: it lists a node that does not exist".to_owned()), "{stale:#?}");

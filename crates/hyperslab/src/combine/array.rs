@@ -86,8 +86,8 @@ impl JoinedArray {
         Ok(same_cells.then_some(Own { array, piece, chunk: own }))
     }
 
-    /// A chunk without stored bytes of its own. It is assembled when decoded.
-    fn put_together() -> ChunkRef {
+    /// The reference of a chunk without stored bytes, which is assembled when it is decoded.
+    fn assembled_reference() -> ChunkRef {
         let layer = Layer { spans: smallvec![], filter_mask: 0, plain: false, region: None, tag: 0 };
         ChunkRef { layers: smallvec![layer] }
     }
@@ -114,7 +114,7 @@ impl JoinedArray {
     }
 
     fn located(&self, chunk: &ChunkCoord) -> Result<Option<ChunkRef>> {
-        let Some(own) = self.own(chunk)? else { return Ok(Some(Self::put_together())) };
+        let Some(own) = self.own(chunk)? else { return Ok(Some(Self::assembled_reference())) };
         let found = own.array.locate(std::slice::from_ref(&own.chunk))?.pop().flatten();
         Ok(found.map(|reference| Self::marked(own.piece, reference)))
     }

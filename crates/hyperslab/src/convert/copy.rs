@@ -410,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn things_are_written_in_their_order_and_a_failure_ends_it() {
+    fn items_are_written_in_order_until_a_failure() {
         for (count, kept) in [
             (0, Some(3)),
             (1, Some(3)),

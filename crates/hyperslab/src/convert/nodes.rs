@@ -34,7 +34,7 @@ pub(super) struct Items {
     pub(super) items: Vec<(String, Item)>,
     /// The first path to each object.
     pub(super) paths: HashMap<ObjectId, String>,
-    /// Does the source show some of them under other names than the file has?
+    /// Whether the source shows some nodes under other names than the file.
     pub(super) renamed: bool,
 }
 

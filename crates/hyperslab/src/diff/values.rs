@@ -142,7 +142,7 @@ fn numbers(dtype: &DType, elements: &Elements) -> Option<Vec<f64>> {
     })
 }
 
-/// All other elements are equal if their canonical bytes are.
+/// All other elements are equal if their canonical bytes are equal.
 fn by_spelling(dtype: &DType, a: &Elements, b: &Elements, count: usize, found: &mut Mismatches) {
     let (mut one, mut other) = (Vec::new(), Vec::new());
     for index in 0..count {

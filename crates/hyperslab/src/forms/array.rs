@@ -176,7 +176,7 @@ pub(crate) fn stored_arrays(
     Ok(Some((nodes, words)))
 }
 
-/// An array without dimensions or without elements, as one that has some.
+/// Adds elements to an array without dimensions or without elements.
 fn reshaped(path: &str, array: &Arc<dyn Array>) -> Result<StoredNodes> {
     let own = array.schema();
     let mut schema = own.clone();
@@ -184,7 +184,7 @@ fn reshaped(path: &str, array: &Arc<dyn Array>) -> Result<StoredNodes> {
     if own.shape().is_empty() {
         schema.grid = Grid::single(&[1]);
         schema.max_shape = vec![Some(1)];
-        // A name tells other programs that the axis is no dimension of theirs.
+        // The name tells other programs that the axis is not one of their dimensions.
         schema.dimensions = vec![Some(SCALAR.to_owned())];
         schema.labels = vec![Labels::None];
     } else {

@@ -68,7 +68,7 @@ pub(super) fn spans_of_task<C: Cell>(
 }
 
 impl Explanation {
-    /// Adds what is requested from remote storage at once.
+    /// Adds the requests of one round to remote storage.
     fn add_round(&mut self, spans: &[Span], reader: &ArrayReader) -> Result<()> {
         let cost = reader.inner().fetch_cost(&spans.iter().collect::<Vec<_>>())?;
         self.rounds += u64::from(cost.requests > 0);
@@ -78,14 +78,14 @@ impl Explanation {
     }
 }
 
-/// Adds up what tasks would fetch, or lists it where that is on another machine.
+/// Adds up what tasks would fetch, or lists it for remote storage.
 struct DryRun<'a> {
     explanation: &'a mut Explanation,
-    /// Whether everything is stored as is.
+    /// Whether all chunks are stored as plain elements.
     plain: &'a mut bool,
     /// The end of the last request.
     end: &'a mut Option<(BlobKey, u64)>,
-    /// What would be fetched from another machine.
+    /// The spans that would be fetched from remote storage.
     spans: Vec<Span>,
 }
 

@@ -35,7 +35,7 @@ fn ranges_include_both_ends() -> Result<()> {
 }
 
 #[test]
-fn what_is_not_there_is_refused_by_name() {
+fn missing_names_are_rejected() {
     let told = |selections: &[&str]| chosen(selections).unwrap_err().to_string();
     assert_eq!(told(&["q=1"]), "no dimension q; there are x, d, y, s");
     assert_eq!(told(&["n=1"]), "no dimension n; there are x, d, y, s");
@@ -48,7 +48,7 @@ fn what_is_not_there_is_refused_by_name() {
 }
 
 #[test]
-fn comma_separated_text_tells_missing_from_empty() -> Result<()> {
+fn csv_distinguishes_missing_from_empty_text() -> Result<()> {
     let mut out = Vec::new();
     let reader = reader();
     rows::write_csv(reader.rows(&"x=-5..5".parse()?, None)?, &mut out)?;

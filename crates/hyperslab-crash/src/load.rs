@@ -68,7 +68,7 @@ fn one(kind: Kind, program: &Path, load: Load) -> Result<Tally, String> {
     while started.elapsed() < load.duration {
         grow(kind, &target).map_err(|error| named(format!("growing: {error}")))?;
         tally.appends += 1;
-        // Not as fast as possible, or readers would only see edges.
+        // Pause between appends; otherwise readers would only see changes in progress.
         std::thread::sleep(Duration::from_millis(20));
     }
     for reader in readers {
@@ -172,7 +172,7 @@ fn read_some(
                 *kept = None;
             }
             Err(Failure::Wrong(why) | Failure::Refused(why)) => {
-                return Err(format!("a reader of before: {why}"));
+                return Err(format!("a reader with an older store: {why}"));
             }
         }
     }

@@ -165,7 +165,8 @@ impl Recorder {
         self.pending = rest;
     }
 
-    /// The states that a power cut can leave now, as choices among the pending changes: all, or a sample.
+    /// The states that a power cut can leave at this point, each as a choice of pending changes: all states, or a
+    /// sample.
     #[must_use]
     pub fn choices(&self, samples: usize, random: &mut Random) -> Vec<Vec<bool>> {
         let count = self.pending.len();
@@ -184,7 +185,7 @@ impl Recorder {
         for _ in 0..samples {
             let at = (random.number() % count as u64) as usize;
             choices.push(match random.number() % 5 {
-                // Only one; all but one; all up to one; all names and some bytes; anything.
+                // One change; all but one; a prefix; all names and some bytes; a random choice.
                 0 => (0..count).map(|own| own == at).collect(),
                 1 => (0..count).map(|own| own != at).collect(),
                 2 => (0..count).map(|own| own < at).collect(),

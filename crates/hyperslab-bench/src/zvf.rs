@@ -17,13 +17,13 @@ use crate::peers;
 /// The peer and its script.
 const PEER: &str = "zarr-vectors";
 const SCRIPT: &str = "zvf.py";
-/// Chunks and bins of all stores, as in `zvf.py`.
+/// The chunk and bin sizes of all stores, as in `zvf.py`.
 const CHUNK: f64 = 125.0;
 const BIN: f64 = 31.25;
-/// Rows of the chunks to which the fragment indexes belong.
+/// The number of rows in the chunks that the fragment indexes describe.
 const FRAGMENT_ROWS: u64 = 4096;
 
-/// The lines of this module.
+/// The cases of this module.
 const LINES: [&str; 11] = [
     "zvf 100 boxes, 2 million points, zstd",
     "zvf 100 boxes, 2 million points, raw",
@@ -53,7 +53,7 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
     Ok(())
 }
 
-/// A store or folder that the peer makes once.
+/// A store or folder that the peer creates once.
 fn made(bench: &Bench, name: &str, case: &str, inputs: Option<&Path>) -> Outcome<PathBuf> {
     let path = bench.files.join(format!("zvf-{name}"));
     if !path.exists() {
@@ -64,7 +64,7 @@ fn made(bench: &Bench, name: &str, case: &str, inputs: Option<&Path>) -> Outcome
     Ok(path)
 }
 
-/// Times a case of the peer, and compares what both found.
+/// Times a case of the peer, and compares both results.
 fn against(
     bench: &mut Bench,
     line: &str,
@@ -90,7 +90,7 @@ fn geometry(path: &Path) -> Outcome<hyperslab_zvf::ZvfGeometry> {
     Ok(hyperslab_zvf::open_path(path)?.geometry()?)
 }
 
-/// A column of numbers of an input.
+/// A column of numbers from an input.
 fn input(folder: &Path, name: &str) -> Outcome<Values> {
     let store = hyperslab::open(folder.join(format!("{name}.npy")))?;
     let reader = store.array("/")?;
@@ -181,7 +181,7 @@ fn writes(bench: &mut Bench, inputs: &Path) -> Outcome {
     Ok(())
 }
 
-/// Coarser levels of a store that the peer wrote, added to a copy of it.
+/// Generates coarser levels in a copy of a store that the peer wrote.
 fn pyramids(bench: &mut Bench, inputs: &Path) -> Outcome {
     // Stores without bins start from whole chunks there.
     for (line, store, bin) in

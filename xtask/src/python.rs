@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::run::{root, run};
 use crate::{Outcome, peers};
 
-/// An environment with what the tests need and the module, built in a profile of cargo's.
+/// An environment with the test dependencies and the module, built with a cargo profile.
 pub(crate) fn environment(name: &str, profile: &str) -> Result<PathBuf, String> {
     let python = peers::environment(name, "crates/hyperslab-python/requirements-test.txt")?;
     let install =
@@ -18,9 +18,9 @@ pub(crate) fn environment(name: &str, profile: &str) -> Result<PathBuf, String> 
     Ok(python)
 }
 
-/// Builds and tests the module; further words go to pytest.
+/// Builds and tests the module. Further words are passed to pytest.
 pub(crate) fn run_tests(words: &[String]) -> Outcome {
-    // Reuse what `cargo test` has built: tests need no optimised wheel.
+    // Reuse what `cargo test` has built, because tests need no optimised wheel.
     let python = environment("python-tests", "dev")?;
     let folder = root().join("crates/hyperslab-python");
     run(Command::new(&python).current_dir(&folder).args(["-m", "pytest", "tests"]).args(words))

@@ -1,20 +1,21 @@
-//! Everything that must hold.
+//! Runs all tests.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::run::{cargo, say};
 use crate::{Outcome, crash, features, layers, page, peers, pictures, python};
 
-/// The variable from which proptest takes the seed of its cases.
+/// The variable with the seed of proptest's cases.
 const SEED: &str = "PROPTEST_RNG_SEED";
 
-/// How many writers are killed.
+/// The number of writers to kill.
 const KILLS: &str = "200";
 
-/// Runs all tests, those of the Python module last; further words go to Rust's test programs, and only those run then.
+/// Runs all tests, those of the Python module last. Further words are passed to Rust's test programs, and only those
+/// run then.
 ///
-/// The same tree gives the same verdict: property tests draw their cases from one seed, unless the
-/// environment names another. [`soak`] is where new cases are looked for.
+/// Runs are reproducible: property tests draw their cases from a fixed seed, unless the environment sets another.
+/// [`soak`] searches for new cases.
 pub(crate) fn run(words: &[String]) -> Outcome {
     layers::run()?;
     if words.is_empty() {
@@ -39,7 +40,7 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     python::run_tests(&[])
 }
 
-/// Runs the offline tests with new random cases, as often as the first word says (10 times by default).
+/// Repeats the offline tests with new random cases. The first word is the number of rounds (10 by default).
 pub(crate) fn soak(words: &[String]) -> Outcome {
     let rounds = words.first().map_or("10", String::as_str);
     let rounds: u64 = rounds.parse().map_err(|error| format!("{rounds}: {error}"))?;

@@ -29,7 +29,7 @@ def told(table):
     columns = {}
     for name in table.column_names:
         column = table.column(name)
-        # Whole numbers of nanoseconds do not fit Python's own times.
+        # Python's times cannot hold nanoseconds.
         values = column.cast(pa.int64()) if column.type == pa.timestamp("ns") else column
         columns[name] = {"type": str(column.type), "values": plain(values.to_pylist())}
     return columns

@@ -116,5 +116,8 @@ fn execute(fuzz: &mut Command, artifacts: &Path) -> Result<u64, String> {
     if status.success() {
         return Ok(count);
     }
-    Err(format!("cargo fuzz: {status}; the failing inputs are in {}; add a test for each", artifacts.display()))
+    Err(format!(
+        "cargo fuzz: {status}; the failing inputs are in {}; add a test for each",
+        artifacts.display()
+    ))
 }

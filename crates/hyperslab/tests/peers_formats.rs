@@ -73,11 +73,7 @@ fn variables_of_a_tiledb_group_are_added_to_and_groups_are_left_out_of_netcdf3()
     converted(&at("first.nc"), &at("g.tiledb"), "tiledb", ConvertOptions::default()).unwrap();
     let store = open(at("g.tiledb")).unwrap();
     assert!(matches!(store.node("/temp").unwrap(), Node::Array(_)));
-    assert_eq!(
-        store.array("/temp/temp").unwrap().schema().shape(),
-        [4, 3],
-        "the long path still works"
-    );
+    assert_eq!(store.array("/temp/temp").unwrap().schema().shape(), [4, 3], "the long path still works");
     drop(store);
     append_along(
         &at("g.tiledb"),

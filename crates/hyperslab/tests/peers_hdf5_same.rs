@@ -183,7 +183,8 @@ fn files_for_old_libraries_have_the_same_content() {
     for name in ["references.h5", "types.h5", "named.h5", "old.h5", "block.h5", "virtual.h5", "links.h5"] {
         let (source, target) = (folder.path().join(name), folder.path().join(format!("out-{name}")));
         let report = converted(&source, &target, &options);
-        let is_unexpected = |what: &str| !what.contains("order of creation") && !what.contains("external links");
+        let is_unexpected =
+            |what: &str| !what.contains("order of creation") && !what.contains("external links");
         let dropped: Vec<_> = report.dropped().filter(|loss| is_unexpected(&loss.what)).collect();
         assert_eq!(dropped, Vec::<&hyperslab::convert::Loss>::new(), "{name}");
         let superblock = if name == "block.h5" { 1024 } else { 0 };

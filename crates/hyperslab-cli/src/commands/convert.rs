@@ -67,7 +67,9 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
         .then(|| Ok::<_, Error>((args.levels, args.downsample.parse()?)))
         .transpose()?;
     if image.is_some() && (format.is_none() || args.concat.is_some()) {
-        return Err(Error::invalid("--levels only applies to geometry (.zv) and to images converted from one input (.zarr)"));
+        return Err(Error::invalid(
+            "--levels only applies to geometry (.zv) and to images converted from one input (.zarr)",
+        ));
     }
     options.drop.clone_from(&args.drop);
     options.keep.clone_from(&args.keep);

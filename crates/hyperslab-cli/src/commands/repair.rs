@@ -79,8 +79,11 @@ fn save(args: &RepairArgs, target: &Path) -> Result<Answer> {
         }
         let arrays = pretty::counted(report.written.arrays, "array");
         let sign = if complete { paint::good("✓") } else { paint::doubtful("!") };
-        let about =
-            format!("{arrays}, {} saved, {}", pretty::bytes(report.written.bytes), describe_losses(&report.lost));
+        let about = format!(
+            "{arrays}, {} saved, {}",
+            pretty::bytes(report.written.bytes),
+            describe_losses(&report.lost)
+        );
         writeln!(out, "{sign} {}  {}", target.display(), paint::dim(about))
     })?;
     Ok(answer)

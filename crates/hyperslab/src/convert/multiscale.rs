@@ -79,7 +79,9 @@ pub fn convert_multiscale(
         return Err(Error::invalid("coarser levels require a whole array and a new store"));
     }
     if levels > MOST_LEVELS {
-        return Err(Error::invalid(format!("{levels} levels were requested, but at most {MOST_LEVELS} are possible")));
+        return Err(Error::invalid(format!(
+            "{levels} levels were requested, but at most {MOST_LEVELS} are possible"
+        )));
     }
     let node = options.node.clone().map_or_else(|| source.only_node(), Ok)?;
     let array = Arc::clone(source.array(&node)?.inner());
@@ -108,7 +110,9 @@ impl ImageStore {
         let axes = Axis::of(array.schema())?;
         if downsample != Downsample::Nearest && !reduce::holds(&array.schema().dtype) {
             let dtype = &array.schema().dtype;
-            return Err(Error::invalid(format!("elements of type {dtype} can only be downsampled with 'nearest'")));
+            return Err(Error::invalid(format!(
+                "elements of type {dtype} can only be downsampled with 'nearest'"
+            )));
         }
         let mut own = vec![Arc::new(LevelArray::finest(Arc::clone(&array), &axes)?) as Arc<dyn Array>];
         let mut datasets = vec![dataset(0, &vec![1; axes.len()], downsample)];

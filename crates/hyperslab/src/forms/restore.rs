@@ -447,10 +447,7 @@ mod tests {
         }
 
         fn node(&self, _: &str) -> Result<Node> {
-            assert!(
-                self.looks.fetch_add(1, Ordering::Relaxed) < 10_000,
-                "the walk does not end"
-            );
+            assert!(self.looks.fetch_add(1, Ordering::Relaxed) < 10_000, "the walk does not end");
             let mut attributes = Attributes::new();
             attributes.set(KIND, TABLE);
             attributes.set(MASK, "b_mask");

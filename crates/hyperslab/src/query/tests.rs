@@ -254,7 +254,11 @@ fn values_of(values: &Values) -> Vec<Value> {
 }
 
 /// The answer of one cell, computed in the simplest way: `(float, exact)`, or `None` if it is missing.
-fn expected_answer(operation: Operation, skip_nan: bool, given: &[(u64, Value)]) -> Option<(f64, Option<i128>)> {
+fn expected_answer(
+    operation: Operation,
+    skip_nan: bool,
+    given: &[(u64, Value)],
+) -> Option<(f64, Option<i128>)> {
     let all: Vec<(u64, Value)> =
         given.iter().copied().filter(|(_, value)| !skip_nan || !value.float.is_nan()).collect();
     let floats: Vec<f64> = all.iter().map(|(_, value)| value.float).collect();

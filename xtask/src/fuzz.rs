@@ -78,7 +78,7 @@ fn has_nightly() -> bool {
 fn one(target: &str, campaign: &Campaign<'_>) -> Result<u64, String> {
     let corpus = campaign.corpus.join(target);
     std::fs::create_dir_all(&corpus).map_err(|error| format!("{}: {error}", corpus.display()))?;
-    seeds::plant(target, &corpus).map_err(|error| format!("seeds of {target}: {error}"))?;
+    seeds::write_seeds(target, &corpus).map_err(|error| format!("seeds of {target}: {error}"))?;
     let mut fuzz = Command::new("cargo");
     fuzz.current_dir(root());
     if campaign.nightly {

@@ -50,15 +50,16 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
 
 fn fields(bench: &mut Bench) -> Outcome {
     let bytes = bench.bytes;
-    for (field, made) in FIELDS {
+    for (field, created_once) in FIELDS {
         for (what, case) in FIELD_CASES {
             let line = format!("{field} {what}");
             if !bench.wants(&line) {
                 continue;
             }
             let source = bench.file("field.npy", |path| data::write_npy(bytes, path))?;
-            let file =
-                bench.file(made, |path| peers::make_from(bench, &format!("make_{made}"), &source, path))?;
+            let file = bench.file(created_once, |path| {
+                peers::make_from(bench, &format!("make_{created_once}"), &source, path)
+            })?;
             compare(bench, &line, case, &file)?;
         }
     }
@@ -68,7 +69,7 @@ fn fields(bench: &mut Bench) -> Outcome {
 fn many_chunks(bench: &mut Bench) -> Outcome {
     for (line, case) in CHUNK_CASES {
         if bench.wants(line) {
-            let file = made(bench, "hdf5_many_chunks", "make_many_chunks")?;
+            let file = created_once(bench, "hdf5_many_chunks", "make_many_chunks")?;
             compare(bench, line, case, &file)?;
         }
     }
@@ -79,7 +80,7 @@ fn many_datasets(bench: &mut Bench, form: &str, make: &str) -> Outcome {
     for (what, case) in NAME_CASES {
         let line = format!("hdf5 100,000 datasets in an {form}: {what}").replace("an new", "a new");
         if bench.wants(&line) {
-            let file = made(bench, &make.replace("make", "hdf5"), make)?;
+            let file = created_once(bench, &make.replace("make", "hdf5"), make)?;
             compare(bench, &line, case, &file)?;
         }
     }
@@ -87,7 +88,7 @@ fn many_datasets(bench: &mut Bench, form: &str, make: &str) -> Outcome {
 }
 
 /// A file that is created once and kept. Its size does not depend on the field's.
-fn made(bench: &Bench, name: &str, case: &str) -> Outcome<PathBuf> {
+fn created_once(bench: &Bench, name: &str, case: &str) -> Outcome<PathBuf> {
     let path = bench.files.join(name);
     if !path.exists() {
         say(&format!("making {}", path.display()));

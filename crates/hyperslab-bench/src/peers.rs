@@ -23,8 +23,8 @@ pub(crate) fn timed_in<A: AsRef<OsStr>>(
     let Some(mut command) = command(bench, script, case) else { return Ok(None) };
     let output = command.args(arguments).output()?;
     if !output.status.success() {
-        let told = String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned();
-        say(&format!("{name}: {case} failed: {told}"));
+        let reason = String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned();
+        say(&format!("{name}: {case} failed: {reason}"));
         return Ok(None);
     }
     let text = String::from_utf8(output.stdout)?;
@@ -61,8 +61,8 @@ pub(crate) fn run(bench: &Bench, script: &str, case: &str, arguments: &[&Path]) 
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
     let output = Command::new(python).arg(&script).arg(case).args(arguments).output()?;
     if !output.status.success() {
-        let told = String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned();
-        return Err(format!("{} {case}: {told}", script.display()).into());
+        let reason = String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned();
+        return Err(format!("{} {case}: {reason}", script.display()).into());
     }
     Ok(String::from_utf8(output.stdout)?)
 }

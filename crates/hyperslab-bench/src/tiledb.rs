@@ -69,8 +69,8 @@ fn peer_with_memory(bench: &Bench, case: &str, arguments: &[&Path]) -> Outcome<O
     let Some(python) = &bench.python else { return Ok(None) };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tiledb_peer.py");
     let output = Command::new(python).arg(script).arg(case).args(arguments).output()?;
-    let told = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    let last = told.lines().last().unwrap_or_default();
+    let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let last = stderr.lines().last().unwrap_or_default();
     if !output.status.success() {
         say(&format!("tiledb-py: {case} failed: {last}"));
         return Ok(None);
@@ -261,8 +261,8 @@ fn consolidate(bench: &mut Bench, name: &str, source: &Path) -> Outcome {
         clear(&target)?;
         copy(source, &target)?;
         let output = Command::new(std::env::current_exe()?).arg(CONSOLIDATE).arg(&target).output()?;
-        let told = String::from_utf8(output.stdout)?;
-        let mut words = told.split_whitespace();
+        let stdout = String::from_utf8(output.stdout)?;
+        let mut words = stdout.split_whitespace();
         let (Some(time), Some(memory)) = (words.next(), words.next()) else {
             return Err(format!("consolidating: {}", String::from_utf8_lossy(&output.stderr)).into());
         };

@@ -42,7 +42,7 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
     if bench.python.is_none() || !LINES.iter().any(|line| bench.wants(line)) {
         return Ok(());
     }
-    let inputs = made(bench, "inputs", "make_inputs", None)?;
+    let inputs = created_once(bench, "inputs", "make_inputs", None)?;
     let inputs = inputs.as_path();
     queries(bench, inputs)?;
     writes(bench, inputs)?;
@@ -54,7 +54,7 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
 }
 
 /// A store or folder that the peer creates once.
-fn made(bench: &Bench, name: &str, case: &str, inputs: Option<&Path>) -> Outcome<PathBuf> {
+fn created_once(bench: &Bench, name: &str, case: &str, inputs: Option<&Path>) -> Outcome<PathBuf> {
     let path = bench.files.join(format!("zvf-{name}"));
     if !path.exists() {
         crate::harness::say(&format!("making {}", path.display()));
@@ -104,7 +104,7 @@ fn boxes(inputs: &Path) -> Outcome<Vec<[Vec<f64>; 2]>> {
 }
 
 /// Every run opens the store again, so nothing is cached from the previous run.
-fn asked(path: &Path, queries: &[GeometryQuery]) -> Outcome<(u64, (String, f64))> {
+fn run_queries(path: &Path, queries: &[GeometryQuery]) -> Outcome<(u64, (String, f64))> {
     let mut found = 0;
     let time = timed("hyperslab", || {
         let geometry = geometry(path)?;
@@ -136,8 +136,8 @@ fn queries(bench: &mut Bench, inputs: &Path) -> Outcome {
     ];
     for (line, store, case, queries) in cases {
         if bench.wants(line) {
-            let path = made(bench, store, &format!("make_{store}"), Some(inputs))?;
-            let (found, ours) = asked(&path, queries)?;
+            let path = created_once(bench, store, &format!("make_{store}"), Some(inputs))?;
+            let (found, ours) = run_queries(&path, queries)?;
             against(bench, line, ours, found, case, [inputs, &path])?;
         }
     }
@@ -190,7 +190,7 @@ fn pyramids(bench: &mut Bench, inputs: &Path) -> Outcome {
         if !bench.wants(line) {
             continue;
         }
-        let path = made(bench, store, &format!("make_{store}"), Some(inputs))?;
+        let path = created_once(bench, store, &format!("make_{store}"), Some(inputs))?;
         let copy = bench.files.join("zvf-pyramid");
         clear(&copy)?;
         copy_folder(&path, &copy)?;

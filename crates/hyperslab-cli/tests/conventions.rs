@@ -76,14 +76,14 @@ fn decoded_times_are_dates() {
 #[test]
 fn invalid_selections_are_explained() {
     let folder = tempfile::tempdir().expect("a folder");
-    let told = |selection: &str| stderr(&tet(folder.path(), &["read", "d.zarr", "v", selection]));
+    let output_of = |selection: &str| stderr(&tet(folder.path(), &["read", "d.zarr", "v", selection]));
     days(folder.path(), "days since 2000-02-27");
-    let late = told("time=2000-05-01");
+    let late = output_of("time=2000-05-01");
     assert!(late.contains("has no label 2000-05-01; the nearest is 2000-03-01."), "{late}");
-    let two = told("time=2000-02-28, lat=3");
+    let two = output_of("time=2000-02-28, lat=3");
     assert!(two.contains("give each selection as its own argument"), "{two}");
     days(folder.path(), "fortnights since whenever");
-    let unknown = told("time=2000-02-28");
+    let unknown = output_of("time=2000-02-28");
     assert!(
         unknown.contains("has units 'fortnights since whenever', which are not a CF time; select by number"),
         "{unknown}"

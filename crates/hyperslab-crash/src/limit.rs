@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::content;
-use crate::kill::renew;
+use crate::kill::replace_with_copy;
 use crate::writers::{Places, Scale, Writer};
 
 /// The resource that is limited.
@@ -37,19 +37,19 @@ pub struct Tally {
 ///
 /// If the old store cannot be created, or a process cannot be started.
 pub fn run(writer: &Writer, limits: &[Limit], program: &Path) -> Result<Tally, String> {
-    let told = |error: std::io::Error| error.to_string();
-    let folder = tempfile::tempdir().map_err(told)?;
+    let to_text = |error: std::io::Error| error.to_string();
+    let folder = tempfile::tempdir().map_err(to_text)?;
     let at = |name: &str| folder.path().join(name);
     let (before, work, sources) = (at("before"), at("work"), at("sources"));
     for folder in [&before, &sources] {
-        std::fs::create_dir(folder).map_err(told)?;
+        std::fs::create_dir(folder).map_err(to_text)?;
     }
     let old_places = Places { target: before.join(writer.target), sources: sources.clone() };
     (writer.before)(&old_places, Scale::SMALL).map_err(|error| error.to_string())?;
     let places = Places { target: work.join(writer.target), sources };
     let mut tally = Tally::default();
     for limit in limits {
-        renew(&before, &work)?;
+        replace_with_copy(&before, &work)?;
         let old = content::of(&places.target);
         let seen = match limit {
             Limit::Room(kib) => inside_mount(*kib, writer, &before, &places, program)?,
@@ -149,7 +149,7 @@ fn seen(
     }
     let folder = places.target.parent().ok_or("the target has no folder")?;
     if let Some(left) = left {
-        renew(&left, folder)?;
+        replace_with_copy(&left, folder)?;
     }
     Ok(Seen {
         succeeded: ran.status.success(),

@@ -135,11 +135,11 @@ impl Recorder {
         match step {
             Step::Sync(path) => {
                 let Some(id) = self.id_of(path) else { return };
-                self.settle(|pending| pending.is_of_file(id));
+                self.make_durable(|pending| pending.is_of_file(id));
             }
             Step::SyncFolder(path) => {
                 let Some(id) = self.id_of(path) else { return };
-                self.settle(|pending| pending.is_of_folder(id));
+                self.make_durable(|pending| pending.is_of_folder(id));
             }
             Step::SyncTree(path) => {
                 let Some(top) = self.id_of(path) else { return };
@@ -151,7 +151,7 @@ impl Recorder {
                     }
                     next += 1;
                 }
-                self.settle(|pending| {
+                self.make_durable(|pending| {
                     below.iter().any(|id| pending.is_of_file(*id) || pending.is_of_folder(*id))
                 });
             }
@@ -159,7 +159,7 @@ impl Recorder {
         }
     }
 
-    fn settle(&mut self, is_durable: impl Fn(&Pending) -> bool) {
+    fn make_durable(&mut self, is_durable: impl Fn(&Pending) -> bool) {
         let (done, rest): (Vec<_>, Vec<_>) = self.pending.drain(..).partition(is_durable);
         done.iter().for_each(|pending| apply(pending, &mut self.durable));
         self.pending = rest;

@@ -264,7 +264,7 @@ pub fn all() -> Vec<Writer> {
         }
         if kind.format == "tiledb" {
             writers.extend(fragments(kind));
-            writers.push(gone(kind));
+            writers.push(repair_missing_fragment(kind));
         }
     }
     writers.push(sparse::append());
@@ -292,7 +292,7 @@ fn repair(kind: Kind) -> Writer {
 }
 
 /// Repair of a TileDB array with the commit file of a missing fragment.
-fn gone(kind: Kind) -> Writer {
+fn repair_missing_fragment(kind: Kind) -> Writer {
     let mut writer = kind.writer("repair", |_, places, _| {
         repair_path(&places.target, &OpenOptions::default(), false).map(|_| ())
     });

@@ -88,8 +88,8 @@ fn failed_reads_are_errors_and_never_values() {
                     }
                     // Reported by the check or in place of the attribute, or without consequence. Values are correct.
                     Ok(text) => {
-                        let told = ["\ndamage ", "unreadable"].iter().any(|word| text.contains(word));
-                        assert!(text == whole || told, "{case}: {text}");
+                        let is_reported = ["\ndamage ", "unreadable"].iter().any(|word| text.contains(word));
+                        assert!(text == whole || is_reported, "{case}: {text}");
                         assert_eq!(hash_lines(&text), hash_lines(&whole), "{case}");
                     }
                     Err(problem) => assert!(!problem.to_string().is_empty(), "{case}"),

@@ -209,7 +209,7 @@ impl Shared {
             return Ok(false);
         }
         if let Some(fault) = fault {
-            answer.spoil(fault);
+            answer.apply_fault(fault);
         }
         self.note(request, &answer);
         self.send(request, &answer, &behaviour, fault, connection)

@@ -156,8 +156,8 @@ fn intact_content_of_truncated_files_is_salvaged() {
             );
             // A file without its root is an error, not an empty store.
             let Ok(report) = saved else { continue };
-            let told = !report.lost.is_empty() || report.written.dropped().next().is_some();
-            assert!(told, "{extension}: {eighths} eighths: {report:?}");
+            let is_reported = !report.lost.is_empty() || report.written.dropped().next().is_some();
+            assert!(is_reported, "{extension}: {eighths} eighths: {report:?}");
             assert!(open(&out).unwrap().verify(Depth::Deep).is_ok());
             let Ok(array) = open(&out).unwrap().array("/t") else { continue };
             let found: Vec<i32> = array.read_vec(&Selection::all()).unwrap();

@@ -50,9 +50,9 @@ fn to(source: &OpenStore, path: &Path, format: &str) -> hyperslab::Result<OpenSt
 
 fn assert_same(a: &OpenStore, b: &OpenStore, what: &str) {
     let report = diff((a, "/"), (b, "/"), &DiffOptions::default().with_values_only(true)).unwrap();
-    let told: Vec<String> =
+    let differences: Vec<String> =
         report.differences.iter().map(|found| format!("{}: {}", found.path, found.sentence())).collect();
-    assert!(told.is_empty(), "{what}: {told:?}");
+    assert!(differences.is_empty(), "{what}: {differences:?}");
 }
 
 #[test]

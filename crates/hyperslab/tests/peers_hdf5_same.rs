@@ -94,8 +94,8 @@ fn references_to_missing_objects_become_null_and_are_reported() {
     let (source, target) = (folder.path().join("a.h5"), folder.path().join("b.h5"));
     answer(&["dangling", source.to_str().unwrap()]);
     let report = converted(&source, &target, &ConvertOptions::default());
-    let told: Vec<&str> = report.dropped().map(|loss| loss.path.as_str()).collect();
-    assert_eq!(told, ["/", "/refs"], "{:?}", report.losses);
+    let dropped: Vec<&str> = report.dropped().map(|loss| loss.path.as_str()).collect();
+    assert_eq!(dropped, ["/", "/refs"], "{:?}", report.losses);
     python(
         "import h5py, sys\n\
          f = h5py.File(sys.argv[1])\n\

@@ -164,9 +164,9 @@ fn every_format_to_every_format_and_back() {
     let compared = script("compare", folder.path());
     let starts = |line: &&str| sources.iter().any(|name| line.starts_with(name.as_str()));
     wrong.extend(compared.lines().filter(starts).map(str::to_owned));
-    let (told, unexpected): (Vec<_>, Vec<_>) =
+    let (expected_lines, unexpected): (Vec<_>, Vec<_>) =
         wrong.into_iter().partition(|line| DIFFERENT.iter().any(|start| line.starts_with(start)));
-    let stale = DIFFERENT.iter().filter(|start| !told.iter().any(|line| line.starts_with(**start)));
+    let stale = DIFFERENT.iter().filter(|start| !expected_lines.iter().any(|line| line.starts_with(**start)));
     let stale: Vec<_> = stale.map(|start| format!("no longer so: {start}")).collect();
     assert!(unexpected.is_empty() && stale.is_empty(), "{}", [unexpected, stale].concat().join("\n"));
 }

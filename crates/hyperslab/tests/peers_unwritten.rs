@@ -72,8 +72,8 @@ fn queries_end_with_exact_answers() {
             let query = query(name);
             let found = query.run(&array).unwrap().to_json().unwrap()["values"].clone();
             assert!(same(&found, expected), "{name} {found}, expected {expected}: {case}");
-            let told = query.plan(&array).unwrap().explain(&array).unwrap();
-            assert!(told.chunks - told.unwritten <= 3, "{told:?}");
+            let explanation = query.plan(&array).unwrap().explain(&array).unwrap();
+            assert!(explanation.chunks - explanation.unwritten <= 3, "{explanation:?}");
         }
         if let Some(rows) = case["rows"].as_array() {
             let found = Query::new(Operation::Sum).over([1]).run(&array).unwrap().to_json().unwrap();

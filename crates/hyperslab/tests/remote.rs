@@ -294,15 +294,17 @@ fn explained_requests_match_the_run() {
                 query.selection = selection.parse().unwrap();
                 query.over = over.clone();
                 let plan = query.plan(&array).unwrap();
-                let told = plan.explain(&array).unwrap();
+                let explanation = plan.explain(&array).unwrap();
                 let (_, requests, bytes) = remote.count(|| plan.run(&array).unwrap());
-                assert_eq!(told.requests, requests as u64, "{name} {selection} {over:?}");
-                assert!(told.rounds <= told.requests && (told.rounds > 0) == (requests > 0));
+                assert_eq!(explanation.requests, requests as u64, "{name} {selection} {over:?}");
+                assert!(
+                    explanation.rounds <= explanation.requests && (explanation.rounds > 0) == (requests > 0)
+                );
                 // The size of a whole object is only known when it arrives.
                 if name.contains("zarr") && name != "sharded.zarr" {
-                    assert!(told.stored_bytes >= bytes, "{name} {selection}");
+                    assert!(explanation.stored_bytes >= bytes, "{name} {selection}");
                 } else {
-                    assert_eq!(told.stored_bytes, bytes, "{name} {selection} {over:?}");
+                    assert_eq!(explanation.stored_bytes, bytes, "{name} {selection} {over:?}");
                 }
             }
         }

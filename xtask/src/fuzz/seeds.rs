@@ -8,7 +8,7 @@ use crate::run::root;
 
 /// Fills the corpus of a target from golden files and from the seed folder with its name. Without either, it starts
 /// empty.
-pub(super) fn plant(target: &str, corpus: &Path) -> io::Result<()> {
+pub(super) fn write_seeds(target: &str, corpus: &Path) -> io::Result<()> {
     let own = format!("fuzz/seeds/{target}");
     if root().join(&own).is_dir() {
         copies(&own, corpus, &["py"])?;

@@ -69,8 +69,8 @@ impl Contender {
         command.args(&self.arguments).arg(case).arg(file).envs(self.environment);
         let output = command.output()?;
         if !output.status.success() {
-            let told = String::from_utf8_lossy(&output.stderr);
-            let last = told.lines().last().unwrap_or("it crashed").chars().take(90).collect();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let last = stderr.lines().last().unwrap_or("it crashed").chars().take(90).collect();
             return Ok(Told::Cannot(last));
         }
         let text = String::from_utf8(output.stdout)?;

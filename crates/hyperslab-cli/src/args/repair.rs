@@ -10,8 +10,8 @@ use super::OpenArgs;
 #[command(before_help = "\
 Examples:
   tet repair data.tet --dry-run            show the fixes
-  tet repair cut.nc --salvage whole.nc     copy everything readable to a new file, and list the losses
-  tet repair data.tet                      apply the fixes; the original is kept until the new file is in place")]
+  tet repair cut.nc --salvage whole.nc     copy what is readable, and list the losses
+  tet repair data.tet                      apply the fixes; the file is replaced in one step")]
 pub(crate) struct RepairArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,

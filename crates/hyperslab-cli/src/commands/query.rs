@@ -293,14 +293,14 @@ fn about(found: &Found, values: &Values) -> String {
 }
 
 fn explain(args: &QueryArgs, queries: &[Query], array: &ArrayReader) -> Result<Answer> {
-    let told = queries
+    let explained = queries
         .iter()
         .map(|query| Ok((query, query.plan(array)?.explain(array)?)))
         .collect::<Result<Vec<(&Query, Explanation)>>>()?;
     if args.json {
-        let all: Vec<Value> = told
+        let all: Vec<Value> = explained
             .iter()
-            .map(|(query, told)| json!({"operation": query.operation.name(), "plan": told}))
+            .map(|(query, explained)| json!({"operation": query.operation.name(), "plan": explained}))
             .collect();
         output::print_json(&if let [only] = all.as_slice() { only.clone() } else { json!(all) })?;
         return Ok(Answer::Yes);
@@ -319,19 +319,19 @@ fn explain(args: &QueryArgs, queries: &[Query], array: &ArrayReader) -> Result<A
             ">memory",
             "answer",
         ]);
-        for (query, told) in &told {
+        for (query, explained) in &explained {
             table.row(vec![
                 query.operation.name().to_owned(),
-                told.chunks.to_string(),
-                told.skipped.to_string(),
-                told.unwritten.to_string(),
-                pretty::bytes(told.stored_bytes),
-                pretty::bytes(told.decoded_bytes),
-                told.requests.to_string(),
-                told.rounds.to_string(),
-                told.tasks.to_string(),
-                pretty::bytes(told.memory),
-                pretty::shape(&told.shape),
+                explained.chunks.to_string(),
+                explained.skipped.to_string(),
+                explained.unwritten.to_string(),
+                pretty::bytes(explained.stored_bytes),
+                pretty::bytes(explained.decoded_bytes),
+                explained.requests.to_string(),
+                explained.rounds.to_string(),
+                explained.tasks.to_string(),
+                pretty::bytes(explained.memory),
+                pretty::shape(&explained.shape),
             ]);
         }
         table.write(out)

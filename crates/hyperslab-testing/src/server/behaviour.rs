@@ -106,7 +106,7 @@ impl WireFault {
 
 impl Answer {
     /// Makes a response wrong.
-    pub(super) fn spoil(&mut self, fault: WireFault) {
+    pub(super) fn apply_fault(&mut self, fault: WireFault) {
         match fault {
             WireFault::Short if self.status < 300 => {
                 self.body.pop();

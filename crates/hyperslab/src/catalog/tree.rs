@@ -74,15 +74,15 @@ fn chunk_text(schema: &ArraySchema) -> String {
     if !schema.chunked {
         return schema.chunk_index.clone();
     }
-    let chunks = crossed(schema.grid.chunk_shape());
+    let chunks = join_extents(schema.grid.chunk_shape());
     match &schema.stored.shard_shape {
-        Some(shards) => format!("{chunks} (shards {})", crossed(shards)),
+        Some(shards) => format!("{chunks} (shards {})", join_extents(shards)),
         None => chunks,
     }
 }
 
 /// Extents joined by crosses: `365 × 720`. A single value has none.
-fn crossed(extents: &[u64]) -> String {
+fn join_extents(extents: &[u64]) -> String {
     if extents.is_empty() {
         return "scalar".to_owned();
     }
@@ -92,7 +92,7 @@ fn crossed(extents: &[u64]) -> String {
 /// The shape, with dimension names if there are any: `time 365 × lat 720`.
 fn shape_text(schema: &ArraySchema) -> String {
     if schema.dimensions.iter().all(Option::is_none) {
-        return crossed(schema.shape());
+        return join_extents(schema.shape());
     }
     let named = schema.shape().iter().zip(&schema.dimensions).map(|(extent, name)| match name {
         Some(name) => format!("{name} {extent}"),

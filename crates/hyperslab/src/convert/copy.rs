@@ -14,7 +14,7 @@ use hyperslab_core::{
 };
 use rayon::prelude::*;
 
-use super::blocks::{block_grid, cut, reach_grid};
+use super::blocks::{block_grid, covering_grid, cut};
 use super::spec::spec_of;
 use super::{ConvertOptions, Progress};
 use crate::ArrayReader;
@@ -157,7 +157,7 @@ impl Copy {
         progress: &Progress,
     ) -> Result<()> {
         let item = self.spec.dtype.size().unwrap_or(64) as u64;
-        let blocks = reach_grid(sink.grid(), &self.source_chunk_shape(), item, memory / 2)?;
+        let blocks = covering_grid(sink.grid(), &self.source_chunk_shape(), item, memory / 2)?;
         let grid = &self.reader.schema().grid;
         let plan = Plan::new(grid, self.positions.clone())?;
         let many =

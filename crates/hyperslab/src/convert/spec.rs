@@ -260,7 +260,7 @@ pub(super) fn create(
         spec.filters = wanted.to_vec();
         return sink.array(path, spec);
     }
-    let source = carried(source, packing);
+    let source = portable_filters(source, packing);
     let is_wide = spec.dtype.size().is_some_and(|size| size > 1);
     let mut refused = None;
     for filters in candidates(&source, packing, is_wide) {
@@ -297,11 +297,14 @@ fn lost_filters(source: &[Filter], own: &[Filter], packing: Packing<'_>) -> Opti
     let (last, words) = (lost.last()?, names(&lost));
     let word = if lost.len() == 1 { "filter" } else { "filters" };
     Some(if own.is_empty() {
-        format!("{word} {words} not carried over: stored without")
+        format!("{word} {words} not portable_filters over: stored without")
     } else if !packing.is_standard(last) && !new.is_empty() {
         format!("{word} {words} replaced by {}, which every library of the format reads", names(&new))
     } else {
-        format!("{word} {words} not carried over: {} instead", names(&own.iter().collect::<Vec<_>>()))
+        format!(
+            "{word} {words} not portable_filters over: {} instead",
+            names(&own.iter().collect::<Vec<_>>())
+        )
     })
 }
 
@@ -311,9 +314,9 @@ const CHECKSUMS: [&str; 7] =
 
 /// The source's filters under the names that other formats use, without those that only change the cell layout. In
 /// another format, checksums come last: a shuffle expects whole elements, which a checksum before it would not leave.
-fn carried(source: &[Filter], packing: Packing<'_>) -> Vec<Filter> {
+fn portable_filters(source: &[Filter], packing: Packing<'_>) -> Vec<Filter> {
     let laid_out = ["transpose", "sharding_indexed", "noop"];
-    let mut carried: Vec<Filter> = source
+    let mut portable_filters: Vec<Filter> = source
         .iter()
         .filter(|filter| !laid_out.contains(&filter.name.as_str()))
         .map(|filter| {
@@ -327,9 +330,9 @@ fn carried(source: &[Filter], packing: Packing<'_>) -> Vec<Filter> {
         })
         .collect();
     if !packing.same_format {
-        carried.sort_by_key(|filter| CHECKSUMS.contains(&filter.name.as_str()));
+        portable_filters.sort_by_key(|filter| CHECKSUMS.contains(&filter.name.as_str()));
     }
-    carried
+    portable_filters
 }
 
 /// The pipelines to try, the closest to the source's first: all of it; its shuffle and compressor; another compressor
@@ -374,7 +377,7 @@ mod tests {
         let source =
             [Filter::new("byteshuffle"), Filter::new("bzip2").with("level", 9), Filter::new("checksum_md5")];
         let names = |source: &[Filter], packing: Packing<'_>| -> Vec<Vec<String>> {
-            candidates(&carried(source, packing), packing, true)
+            candidates(&portable_filters(source, packing), packing, true)
                 .iter()
                 .map(|filters| filters.iter().map(|filter| filter.name.clone()).collect())
                 .collect()
@@ -397,13 +400,13 @@ mod tests {
         assert_eq!(names(&source, any)[0], ["fletcher32", "shuffle", "gzip"]);
         let zstd = [Filter::new("zstd")];
         assert_eq!(names(&zstd, other), [vec!["shuffle", "gzip"], vec!["gzip"], vec![]]);
-        let told = |source: &[Filter], own: &[&str], packing| {
+        let describe_change = |source: &[Filter], own: &[&str], packing| {
             lost_filters(source, &own.iter().copied().map(Filter::new).collect::<Vec<_>>(), packing)
         };
         let words = "filter zstd replaced by shuffle and gzip, which every library of the format reads";
-        assert_eq!(told(&zstd, &["shuffle", "gzip"], other).as_deref(), Some(words));
-        let words = "filters fletcher32 and shuffle not carried over: gzip instead";
-        assert_eq!(told(&source, &["gzip"], any).as_deref(), Some(words));
-        assert_eq!(told(&source, &["fletcher32", "shuffle", "gzip"], any), None);
+        assert_eq!(describe_change(&zstd, &["shuffle", "gzip"], other).as_deref(), Some(words));
+        let words = "filters fletcher32 and shuffle not portable_filters over: gzip instead";
+        assert_eq!(describe_change(&source, &["gzip"], any).as_deref(), Some(words));
+        assert_eq!(describe_change(&source, &["fletcher32", "shuffle", "gzip"], any), None);
     }
 }

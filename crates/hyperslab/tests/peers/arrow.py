@@ -24,7 +24,7 @@ def plain(value):
     return value
 
 
-def told(table):
+def describe(table):
     table.validate(full=True)
     columns = {}
     for name in table.column_names:
@@ -39,7 +39,7 @@ folder = Path(sys.argv[1])
 answer = {}
 for path in sorted(folder.iterdir()):
     if path.suffix == ".arrow":
-        answer[path.name] = told(pa.ipc.open_file(str(path)).read_all())
+        answer[path.name] = describe(pa.ipc.open_file(str(path)).read_all())
     elif path.suffix == ".parquet":
-        answer[path.name] = told(pa.parquet.read_table(path))
+        answer[path.name] = describe(pa.parquet.read_table(path))
 print(json.dumps(answer))

@@ -138,7 +138,7 @@ fn racing_appends_are_errors_and_lose_nothing() {
         let _ = bucket.server.take_log();
         bucket.add(&more, &name).unwrap();
         let requests = bucket.server.take_log().len() as u64;
-        let mut told = 0;
+        let mut refused = 0;
         for number in 0..requests {
             fresh(&bucket);
             let (other, second, again) = (Arc::clone(&bucket), name.clone(), more.clone());
@@ -153,10 +153,10 @@ fn racing_appends_are_errors_and_lose_nothing() {
             let store = open(bucket.local(&name)).unwrap();
             let length = store.array("/t").unwrap().schema().shape()[0];
             assert_eq!(length, 4 + added, "{name} at request {number}: {first} {done:?}");
-            told += u64::from(!first || !done.load(Ordering::SeqCst));
+            refused += u64::from(!first || !done.load(Ordering::SeqCst));
             bucket.check_clean();
         }
-        assert!(told > 0, "{name}: no race was noticed");
+        assert!(refused > 0, "{name}: no race was noticed");
     }
 }
 

@@ -358,6 +358,6 @@ fn an_upload_stops_at_once() {
         convert(&source, Path::new("s3://bucket/stop.zarr"), Format::ZARR, &options, &progress)
     });
     // The server does not respond to the removal either, which the error mentions.
-    let told = |error: &Error| error.to_string().contains("what was uploaded is still there");
-    assert!(written.is_err_and(|error| matches!(error, Error::Cancelled) || told(&error)));
+    let mentions_leftovers = |error: &Error| error.to_string().contains("what was uploaded is still there");
+    assert!(written.is_err_and(|error| matches!(error, Error::Cancelled) || mentions_leftovers(&error)));
 }

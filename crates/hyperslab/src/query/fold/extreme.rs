@@ -125,12 +125,12 @@ impl<E: End> Fold for FloatExtreme<E> {
         (self.best[to], self.nans[to]) = (other.best[from], other.nans[from]);
     }
 
-    fn claim(known: &ChunkStatistics) -> Option<Number> {
+    fn exact_statistic(known: &ChunkStatistics) -> Option<Number> {
         E::known(known)
     }
 
-    fn fold_claim(&mut self, claim: Number) {
-        if let Number::Float(best) = claim {
+    fn fold_statistic(&mut self, statistic: Number) {
+        if let Number::Float(best) = statistic {
             self.join(0, best, 0);
         }
     }
@@ -195,12 +195,12 @@ impl<E: End> Fold for IntegerExtreme<E> {
         self.best[to] = other.best[from];
     }
 
-    fn claim(known: &ChunkStatistics) -> Option<Number> {
+    fn exact_statistic(known: &ChunkStatistics) -> Option<Number> {
         E::known(known)
     }
 
-    fn fold_claim(&mut self, claim: Number) {
-        if let Number::Integer(best) = claim {
+    fn fold_statistic(&mut self, statistic: Number) {
+        if let Number::Integer(best) = statistic {
             self.join(0, best);
         }
     }

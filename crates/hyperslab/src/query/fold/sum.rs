@@ -161,12 +161,12 @@ impl<S: Summand> Fold for FloatSum<S> {
         (self.sums[to], self.rests[to]) = (other.sums[from], other.rests[from]);
     }
 
-    fn claim(known: &ChunkStatistics) -> Option<Number> {
+    fn exact_statistic(known: &ChunkStatistics) -> Option<Number> {
         S::known(known)
     }
 
-    fn fold_claim(&mut self, claim: Number) {
-        if let Number::Float(sum) = claim {
+    fn fold_statistic(&mut self, statistic: Number) {
+        if let Number::Float(sum) = statistic {
             self.add(0, sum);
         }
     }
@@ -231,12 +231,12 @@ impl<S: Summand> Fold for IntegerSum<S> {
         self.sums[to] = other.sums[from];
     }
 
-    fn claim(known: &ChunkStatistics) -> Option<Number> {
+    fn exact_statistic(known: &ChunkStatistics) -> Option<Number> {
         S::known(known)
     }
 
-    fn fold_claim(&mut self, claim: Number) {
-        if let Number::Integer(sum) = claim {
+    fn fold_statistic(&mut self, statistic: Number) {
+        if let Number::Integer(sum) = statistic {
             self.sums[0] += sum;
         }
     }

@@ -50,7 +50,7 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     }
     match (stale.is_empty(), check) {
         (true, _) => say("the figures are up to date"),
-        (false, false) => say(&format!("drawn anew: {}", stale.join(", "))),
+        (false, false) => say(&format!("redrawn: {}", stale.join(", "))),
         (false, true) => {
             return Err(format!(
                 "these figures in docs/pictures are outdated: {}; run cargo xtask pictures and review them",

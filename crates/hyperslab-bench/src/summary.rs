@@ -18,7 +18,7 @@ const HEADLINES: &[(&str, &str, &str)] = &[
     ("TileDB, sparse: 100 boxes of 5M points", "tiledb sparse 5M points 100 boxes", "tiledb-py"),
     ("Zarr Vectors: 100 boxes of 2M points", "zvf 100 boxes, 2 million points, zstd", "zarr-vectors"),
     ("`.tet`, zstd: read all of it, in Python", "python tet compressed full", "tet-py"),
-    ("HDF5 to Zarr, compressed anew", "convert hdf5 shuffle gzip-4 to zarr zstd-3", "gdalmdimtranslate"),
+    ("HDF5 to Zarr, recompressed", "convert hdf5 shuffle gzip-4 to zarr zstd-3", "gdalmdimtranslate"),
 ];
 
 /// The markers around the table in the README.

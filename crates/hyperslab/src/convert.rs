@@ -276,10 +276,13 @@ fn file_layout(
 ) -> Result<(Option<bytes::Bytes>, Option<u64>)> {
     let capabilities = format.info().capabilities;
     if options.page_size.is_some() && !capabilities.pages {
-        return Err(Error::invalid(format!("files of {} have no pages; HDF5 has", format.name())));
+        return Err(Error::invalid(format!("{} files have no pages; only HDF5 files do", format.name())));
     }
     if options.preamble.is_some() && !capabilities.preamble {
-        return Err(Error::invalid(format!("files of {} have no user block; HDF5 has", format.name())));
+        return Err(Error::invalid(format!(
+            "{} files have no user block; only HDF5 files do",
+            format.name()
+        )));
     }
     let preamble = match &options.preamble {
         Some(bytes) => Some(bytes.clone()).filter(|bytes| !bytes.is_empty()),
@@ -315,7 +318,10 @@ pub fn convert(
     }
     let target = &*crate::location::local_path(target);
     if same_file(source.path(), target) {
-        return Err(Error::invalid(format!("{} is the source itself, or holds it", target.display())));
+        return Err(Error::invalid(format!(
+            "{} is the source or contains it; choose another target",
+            target.display()
+        )));
     }
     convert_into(source, target, format, options, progress)
 }
@@ -371,7 +377,7 @@ fn convert_with(
     }
     if !options.table.is_empty() {
         return Err(Error::invalid(
-            "dimensions, duplicates and an order of rows are for a table in a format that holds tables",
+            "dimensions, duplicates and row order only apply to a table, in an output format with tables",
         ));
     }
     let keeps_links = same_format && format.info().capabilities.links && !options.append;

@@ -167,6 +167,6 @@ fn every_format_to_every_format_and_back() {
     let (expected_lines, unexpected): (Vec<_>, Vec<_>) =
         wrong.into_iter().partition(|line| DIFFERENT.iter().any(|start| line.starts_with(start)));
     let stale = DIFFERENT.iter().filter(|start| !expected_lines.iter().any(|line| line.starts_with(**start)));
-    let stale: Vec<_> = stale.map(|start| format!("no longer so: {start}")).collect();
+    let stale: Vec<_> = stale.map(|start| format!("no longer different: {start}")).collect();
     assert!(unexpected.is_empty() && stale.is_empty(), "{}", [unexpected, stale].concat().join("\n"));
 }

@@ -43,7 +43,7 @@ fn number(value: &Value) -> f64 {
     match value {
         Value::String(text) => text.parse().unwrap(),
         Value::Bool(value) => f64::from(u8::from(*value)),
-        value => value.as_f64().unwrap_or_else(|| panic!("{value} is no number")),
+        value => value.as_f64().unwrap_or_else(|| panic!("{value} is not a number")),
     }
 }
 

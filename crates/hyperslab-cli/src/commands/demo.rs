@@ -93,7 +93,7 @@ fn say(text: &str) -> Result<()> {
     output::print(|out| writeln!(out, "{text}"))
 }
 
-/// Shows a command and runs it. `{}` stands for the first path; without it, the paths come last.
+/// Shows a command and runs it. `{}` is replaced by the first path; without it, the paths come last.
 fn step(title: &str, words: &[&str], paths: &[&Path]) -> Result<Answer> {
     let mut line: Vec<PathBuf> = Vec::new();
     let mut used = false;

@@ -209,7 +209,7 @@ impl Addition {
         let before = array.pieces.first().filter(|piece| piece.part == 0).map_or(0, |piece| piece.length);
         let sink = sink.grow(path, array.schema().shape()).map_err(|why| match why {
             Error::Invalid(why) => Error::invalid(format!(
-                "{path}: {why}; an array grows along an unlimited dimension, which `tet convert --unlimited` makes"
+                "{path}: {why}; arrays grow along unlimited dimensions, see `tet convert --unlimited`"
             )),
             other => other,
         })?;

@@ -114,7 +114,7 @@ impl Existing {
         let geometry = &options.geometry;
         if geometry.chunk_shape.is_some() || geometry.levels > 0 {
             return Err(Error::invalid(
-                "a store that is added to keeps its chunks and levels; leave them out",
+                "an existing store keeps its chunks and levels; leave out the options that set them",
             ));
         }
         let store = crate::open(target)?;

@@ -108,7 +108,7 @@ pub(crate) fn mask_path(path: &str, taken: &dyn Fn(&str) -> bool) -> String {
 /// Nodes by path, parents first, and a description of the change.
 pub(crate) type StoredNodes = (Vec<(String, Node)>, String);
 
-/// The nodes that represent an array in a target; `None` if the array is stored unchanged. `taken` tells which paths are in use.
+/// The nodes that represent an array in a target; `None` if the array is stored unchanged. `taken` returns true for paths in use.
 ///
 /// # Errors
 ///
@@ -251,9 +251,7 @@ fn measure(form: &mut Form, array: &Arc<dyn Array>) -> Result<()> {
     if cells.saturating_mul(longest) > texts.saturating_mul(MOST_PADDING).saturating_add(1 << 30) {
         return Err(Error::unsupported(
             array.name(),
-            format!(
-                "texts of which the longest has {longest} bytes: padded to it, {cells} of them are out of proportion"
-            ),
+            format!("padding {cells} texts to the longest, which has {longest} bytes,"),
         ));
     }
     form.fill_empty_text();

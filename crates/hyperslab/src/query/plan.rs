@@ -205,7 +205,7 @@ impl QueryPlan {
             Operation::Histogram { bins, range, .. } => {
                 if bins == 0 || bins > MOST_BINS {
                     return Err(Error::invalid(format!(
-                        "a histogram has 1 to {MOST_BINS} bins, but {bins} were asked for"
+                        "a histogram has 1 to {MOST_BINS} bins, but {bins} were requested"
                     )));
                 }
                 if let Some((low, high)) = range

@@ -326,7 +326,7 @@ pub(super) fn write(references: &BTreeMap<String, Reference>, target: &Path, rep
             continue;
         }
         let document: Value = serde_json::from_slice(bytes)
-            .map_err(|error| Error::invalid(format!("{key} is no document: {error}")))?;
+            .map_err(|error| Error::invalid(format!("{key} is not a JSON document: {error}")))?;
         if let (Some(path), Some(field)) = (key.strip_suffix(".zarray"), Field::parse(&document)) {
             fields.insert(path.trim_end_matches('/').to_owned(), field);
         }

@@ -119,7 +119,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) levels: usize,
 
-    /// How coarser levels of an image are made: mean, mode (for labels) or nearest
+    /// How to compute coarser levels of an image: mean, mode (for labels) or nearest
     #[arg(
         long,
         value_name = "METHOD",

@@ -32,7 +32,7 @@ pub(crate) struct AttrsArgs {
     #[arg(value_name = "NODE")]
     pub(crate) node: String,
 
-    /// Attributes to set: text, a number, a list of numbers such as [0,1], or \"text\" in quotation marks
+    /// Attributes to set: text, a number, a list of numbers such as [0,1], or "text" in quotation marks
     #[arg(value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
 

@@ -238,7 +238,7 @@ fn nodes_may_have_brackets_in_their_names() {
     let read = |words: &[&str]| json(folder.path(), 0, &[&["read", "s.zarr"], words, &["--json"]].concat());
     assert_eq!(read(&["/m[1][2]"]), serde_json::json!([7, 7, 7, 7]));
     assert_eq!(read(&["/m[1][2]", "[1:3]"]), serde_json::json!([7, 7]));
-    // Where no node has that name, its end is a selection.
+    // If no node has that name, its end is a selection.
     assert_eq!(read(&["/m[1:4]"]), serde_json::json!([1, 1, 1]));
     assert!(output_of(folder.path(), 2, &["read", "s.zarr", "/n[0]"]).contains("/n[0]"));
 }

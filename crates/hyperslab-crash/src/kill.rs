@@ -76,7 +76,7 @@ pub fn run(campaign: &Campaign, report: &mut dyn FnMut(&Tally)) -> Outcome<Vec<T
 
 /// The content that both readers find.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Seen {
+struct Contents {
     ours: String,
     theirs: Vec<String>,
 }
@@ -84,20 +84,20 @@ struct Seen {
 /// The allowed contents.
 #[derive(Debug)]
 struct Expected {
-    old: Seen,
-    new: Seen,
+    old: Contents,
+    new: Contents,
     /// After [`Writer::again`].
-    replaced: Seen,
+    replaced: Contents,
 }
 
-fn read_with_both(writer: &Writer, peer: &mut Peer, target: &Path) -> Outcome<Seen> {
+fn read_with_both(writer: &Writer, peer: &mut Peer, target: &Path) -> Outcome<Contents> {
     let theirs = peer.content(writer.peer, target).map_err(|error| error.to_string())?;
     // The reason for a refusal depends on what the library reads first.
     let theirs = theirs
         .into_iter()
         .map(|text| if text.starts_with("refused") { "refused".to_owned() } else { text })
         .collect();
-    Ok(Seen { ours: content::of(target), theirs })
+    Ok(Contents { ours: content::of(target), theirs })
 }
 
 fn run_writer(

@@ -61,7 +61,7 @@ pub fn run(writer: &Writer, limits: &[Limit], program: &Path) -> Result<Tally, S
 }
 
 /// The result of a process.
-struct Seen {
+struct RunResult {
     succeeded: bool,
     code: Option<i32>,
     said: String,
@@ -69,7 +69,7 @@ struct Seen {
     beside: Vec<String>,
 }
 
-fn check(seen: &Seen, old: &str, writer: &Writer, limit: &str, tally: &mut Tally) {
+fn check(seen: &RunResult, old: &str, writer: &Writer, limit: &str, tally: &mut Tally) {
     let mut find = |text: String| tally.findings.push(format!("{}, {limit}: {text}", writer.name));
     for name in &seen.beside {
         find(format!("{name} was left behind ({})", seen.said.trim()));
@@ -88,7 +88,7 @@ fn check(seen: &Seen, old: &str, writer: &Writer, limit: &str, tally: &mut Tally
     }
 }
 
-fn under_limit(limit: Limit, writer: &Writer, places: &Places, program: &Path) -> Result<Seen, String> {
+fn under_limit(limit: Limit, writer: &Writer, places: &Places, program: &Path) -> Result<RunResult, String> {
     let limit = match limit {
         Limit::FileSize(units) => format!("-f {units}"),
         Limit::Handles(count) => format!("-n {count}"),
@@ -108,7 +108,7 @@ fn inside_mount(
     before: &Path,
     places: &Places,
     program: &Path,
-) -> Result<Seen, String> {
+) -> Result<RunResult, String> {
     let folder = places.target.parent().ok_or("the target has no folder")?;
     let left = folder.with_file_name("left");
     let _ = std::fs::remove_dir_all(&left);
@@ -133,7 +133,7 @@ fn seen(
     program: &Path,
     mut shell: Command,
     left: Option<PathBuf>,
-) -> Result<Seen, String> {
+) -> Result<RunResult, String> {
     let ran = shell
         .arg(program)
         .arg("write")
@@ -151,7 +151,7 @@ fn seen(
     if let Some(left) = left {
         replace_with_copy(&left, folder)?;
     }
-    Ok(Seen {
+    Ok(RunResult {
         succeeded: ran.status.success(),
         code: ran.status.code(),
         said,

@@ -80,7 +80,7 @@ impl fmt::Debug for Writer {
 
 /// A format that stores arrays.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kind {
+pub(crate) struct ArrayFormat {
     pub(crate) name: &'static str,
     /// The name of the format or variant.
     format: &'static str,
@@ -95,11 +95,11 @@ const fn kind(
     target: &'static str,
     peer: &'static str,
     shards: bool,
-) -> Kind {
-    Kind { name, format, target, peer, shards }
+) -> ArrayFormat {
+    ArrayFormat { name, format, target, peer, shards }
 }
 
-const KINDS: [Kind; 10] = [
+const KINDS: [ArrayFormat; 10] = [
     kind("tet", "tet", "x.tet", "tet", false),
     kind("hdf5", "hdf5", "x.h5", "hdf5", false),
     kind("netcdf4", "netcdf4", "x.nc", "netcdf", false),
@@ -131,7 +131,7 @@ fn numbers(rows: u64, first: u32) -> Result<Values> {
 /// The formats whose arrays can grow.
 const GROWING: [&str; 7] = ["tet", "hdf5", "netcdf4", "netcdf3", "zarr", "zarr2", "tiledb"];
 
-impl Kind {
+impl ArrayFormat {
     /// The kinds whose arrays can grow.
     pub(crate) fn growing() -> impl Iterator<Item = Self> {
         KINDS.into_iter().filter(|kind| GROWING.contains(&kind.format))
@@ -251,13 +251,13 @@ pub fn all() -> Vec<Writer> {
             kind.writer("replace", |kind, places, scale| kind.create(places, scale, How::Replace, 700)),
         );
         if GROWING.contains(&kind.format) {
-            writers.push(kind.writer("append", Kind::grow));
+            writers.push(kind.writer("append", ArrayFormat::grow));
         }
         if ["hdf5", "zarr", "zarr2", "tiledb"].contains(&kind.format) && !kind.shards {
             writers.push(kind.writer("attribute", |kind, places, _| kind.attribute(places)));
         }
         if ["tet", "hdf5", "zarr", "zarr2"].contains(&kind.format) && !kind.shards {
-            writers.push(kind.writer("add array", Kind::add_array));
+            writers.push(kind.writer("add array", ArrayFormat::add_array));
         }
         if kind.format == "tet" {
             writers.push(repair(kind));
@@ -277,7 +277,7 @@ pub fn all() -> Vec<Writer> {
 }
 
 /// Repair of a `.tet` file without its end.
-fn repair(kind: Kind) -> Writer {
+fn repair(kind: ArrayFormat) -> Writer {
     let mut writer = kind.writer("repair", |_, places, _| {
         repair_path(&places.target, &OpenOptions::default(), false).map(|_| ())
     });
@@ -292,7 +292,7 @@ fn repair(kind: Kind) -> Writer {
 }
 
 /// Repair of a TileDB array with the commit file of a missing fragment.
-fn repair_missing_fragment(kind: Kind) -> Writer {
+fn repair_missing_fragment(kind: ArrayFormat) -> Writer {
     let mut writer = kind.writer("repair", |_, places, _| {
         repair_path(&places.target, &OpenOptions::default(), false).map(|_| ())
     });
@@ -309,7 +309,7 @@ fn repair_missing_fragment(kind: Kind) -> Writer {
 }
 
 /// Consolidating fragments, and removing the old ones.
-fn fragments(kind: Kind) -> [Writer; 2] {
+fn fragments(kind: ArrayFormat) -> [Writer; 2] {
     let consolidate = |places: &Places| {
         let options = OpenOptions::default();
         consolidate_path(&places.target, &options, &Progress::default()).map(|_| ())

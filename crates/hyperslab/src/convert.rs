@@ -44,10 +44,10 @@ pub use spec::{AUTO_CHUNK_BYTES, default_chunk_shape};
 pub use table::TableOptions;
 
 use crate::formats::check_replaceable;
-use crate::forms::Holds;
+use crate::forms::NativeSupport;
 use crate::{Format, OpenStore, create};
 use copy::Copy;
-use forms::Planned;
+use forms::PlannedNode;
 use hyperslab_core::{CreateOptions, Variant};
 use labels::PlacedLabels;
 use nodes::{Item, Items};
@@ -430,7 +430,7 @@ fn convert_with(
     }
     let mut left_out: Option<String> = None;
     let mut sink = sink(&create_options)?;
-    let packing = spec::Packing::new(options, format, same_format);
+    let filter_choice = spec::FilterChoice::new(options, format, same_format);
     let (mut copies, mut tables, mut filters) = (Vec::new(), Vec::new(), Vec::new());
     let stored = Stored {
         source,
@@ -467,7 +467,7 @@ fn convert_with(
         if options.provenance { provenance::noted(&kept, path, source, format) } else { kept }
     };
     // All nodes are declared before the first chunk is written, because formats lay out their directories then.
-    for Planned { path, origin, item } in &nodes {
+    for PlannedNode { path, origin, item } in &nodes {
         // A group that is left out takes its children with it.
         if left_out.as_ref().is_some_and(|group| path.starts_with(group.as_str())) {
             continue;
@@ -537,10 +537,12 @@ fn convert_with(
                     report.change(path, "it is empty (null dataspace); written as a zero-length array");
                 }
                 let own = &copy.reader.schema().filters;
-                let mut created = spec::create(&mut *sink, path, &mut copy.spec, own, packing, &mut filters);
+                let mut created =
+                    spec::create(&mut *sink, path, &mut copy.spec, own, filter_choice, &mut filters);
                 if stored.is_virtual(&copy.spec) && created.as_ref().is_err_and(Error::is_unsupported) {
                     stored.materialise(path, &mut copy.spec, &mut report);
-                    created = spec::create(&mut *sink, path, &mut copy.spec, own, packing, &mut filters);
+                    created =
+                        spec::create(&mut *sink, path, &mut copy.spec, own, filter_choice, &mut filters);
                 }
                 match created {
                     // The elements of a virtual array are those of other arrays.
@@ -563,9 +565,9 @@ fn convert_with(
                 report.change(path, "a table is stored as a group with an array per column");
                 let holds = |dtype: &_| forms::holds_as_is(dtype, format, variant);
                 let declaration = Declaration {
-                    holds: &Holds::new(&holds, format.info().capabilities),
+                    holds: &NativeSupport::new(&holds, format.info().capabilities),
                     options,
-                    packing,
+                    filter_choice,
                     filters: &mut filters,
                     report: &mut report,
                 };

@@ -31,7 +31,7 @@ use columns::RestoredTable;
 pub(crate) use element::Form;
 use element::Leaf;
 pub(crate) use geometry::stored_geometry;
-pub(crate) use labels::{DimensionLabels, HeldLabels, MadeCoordinates, labels_of};
+pub(crate) use labels::{CreatedCoordinates, DimensionLabels, HeldLabels, labels_of};
 pub(crate) use restore::restored;
 pub(crate) use sink::formed;
 pub(crate) use types::parse_type;
@@ -60,7 +60,7 @@ pub(crate) const ROW: &str = "row";
 const MASK_ENDING: &str = "_mask";
 
 /// The content that a target supports natively.
-pub(crate) struct Holds<'a> {
+pub(crate) struct NativeSupport<'a> {
     /// Elements of this type.
     pub(crate) dtype: &'a dyn Fn(&DType) -> bool,
     /// Elements that may be missing.
@@ -71,7 +71,7 @@ pub(crate) struct Holds<'a> {
     pub(crate) empty: bool,
 }
 
-impl<'a> Holds<'a> {
+impl<'a> NativeSupport<'a> {
     /// The content that a format supports natively, with a function for element types.
     pub(crate) const fn new(dtype: &'a dyn Fn(&DType) -> bool, capabilities: Capabilities) -> Self {
         let Capabilities { nullable, no_scalars, no_empty, .. } = capabilities;

@@ -131,8 +131,8 @@ impl Copy {
             visit_chunks(array, &chunks, numbers, self.reader.context(), &mut encode)?;
             Ok(made)
         };
-        let write = |made: Vec<MadeChunk>| {
-            for MadeChunk { coord, encoded, as_stored } in made {
+        let write = |made: Vec<PreparedChunk>| {
+            for PreparedChunk { coord, encoded, as_stored } in made {
                 progress.check_cancelled()?;
                 sink.write(&coord, encoded)?;
                 copied.fetch_add(u64::from(as_stored), Ordering::Relaxed);
@@ -286,7 +286,7 @@ impl ChunkList for WholeChunks<'_> {
 }
 
 /// An encoded chunk, ready to be written.
-struct MadeChunk {
+struct PreparedChunk {
     coord: ChunkCoord,
     encoded: EncodedChunk,
     /// Whether it was copied without decoding.
@@ -300,13 +300,13 @@ fn encode_chunk(
     sink: &dyn ArraySink,
     chunks: &WholeChunks<'_>,
     adopt: bool,
-) -> Result<MadeChunk> {
+) -> Result<PreparedChunk> {
     let coord = chunk.coord().clone();
     if adopt
         && let Some((form, stored)) = chunk.stored()?
         && let Some(encoded) = sink.adopt(&coord, &form, &stored)?
     {
-        return Ok(MadeChunk { coord, encoded, as_stored: true });
+        return Ok(PreparedChunk { coord, encoded, as_stored: true });
     }
     let elements = if needs_elements(array) {
         chunk.elements()?
@@ -327,7 +327,7 @@ fn encode_chunk(
         Elements::fixed(cells.freeze())
     };
     let encoded = sink.encode(&coord, &elements)?;
-    Ok(MadeChunk { coord, encoded, as_stored: false })
+    Ok(PreparedChunk { coord, encoded, as_stored: false })
 }
 
 /// Divides a block into the target's chunks, and writes those whose region is `wanted`.

@@ -8,14 +8,14 @@ use super::ConvertReport;
 use super::nodes::Item;
 use super::subset::cut_labels;
 use crate::Format;
-use crate::forms::{DimensionLabels, HeldLabels, MadeCoordinates, labels_of};
+use crate::forms::{CreatedCoordinates, DimensionLabels, HeldLabels, labels_of};
 
 /// CF's attribute for the labels of an array.
 const COORDINATES: &str = "coordinates";
 
 /// The labels of a conversion, and where the target stores them.
 pub(super) struct PlacedLabels {
-    made: MadeCoordinates,
+    made: CreatedCoordinates,
     /// Coordinates of the source that become labels in the target.
     folded: HashMap<String, Labels>,
     /// Arrays of the source that the target stores as dimension labels, beside its other arrays.
@@ -36,7 +36,7 @@ impl PlacedLabels {
     ) -> Result<Self> {
         let capabilities = format.info().capabilities;
         let held = HeldLabels { domains: capabilities.domains, texts: capabilities.label_texts };
-        let (mut made, mut folded) = (MadeCoordinates::default(), HashMap::new());
+        let (mut made, mut folded) = (CreatedCoordinates::default(), HashMap::new());
         let (mut kept, names_labels) = (HashMap::new(), capabilities.label_texts);
         if same_format || !capabilities.several_arrays {
             return Ok(Self { made, folded, kept, names_labels, same_format });

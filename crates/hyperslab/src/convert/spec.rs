@@ -225,7 +225,7 @@ fn chunk_shape_of(shape: &[u64], item: u64, bytes: u64) -> Vec<u64> {
 
 /// How to choose the filters of an array.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Packing<'a> {
+pub(super) struct FilterChoice<'a> {
     /// The requested filters.
     wanted: Option<&'a [Filter]>,
     /// Filters that every library of the target's format reads. Empty if the source's own are kept.
@@ -234,7 +234,7 @@ pub(super) struct Packing<'a> {
     same_format: bool,
 }
 
-impl<'a> Packing<'a> {
+impl<'a> FilterChoice<'a> {
     pub(super) fn new(options: &'a ConvertOptions, format: Format, same_format: bool) -> Self {
         let standard = if same_format { &[] } else { format.info().standard_filters };
         Self { wanted: options.filters.as_deref(), standard, same_format }
@@ -252,23 +252,23 @@ pub(super) fn create(
     path: &str,
     spec: &mut ArraySpec,
     source: &[Filter],
-    packing: Packing<'_>,
+    filter_choice: FilterChoice<'_>,
     changed: &mut Vec<(String, String)>,
 ) -> Result<Arc<dyn ArraySink>> {
-    if let Some(wanted) = packing.wanted {
+    if let Some(wanted) = filter_choice.wanted {
         wanted.iter().try_for_each(Filter::check_level)?;
         spec.filters = wanted.to_vec();
         return sink.array(path, spec);
     }
-    let source = portable_filters(source, packing);
+    let source = portable_filters(source, filter_choice);
     let is_wide = spec.dtype.size().is_some_and(|size| size > 1);
     let mut refused = None;
-    for filters in candidates(&source, packing, is_wide) {
+    for filters in candidates(&source, filter_choice, is_wide) {
         spec.filters = filters;
         match sink.array(path, spec) {
             Ok(array) => {
                 changed.extend(
-                    lost_filters(&source, &spec.filters, packing).map(|lost| (path.to_owned(), lost)),
+                    lost_filters(&source, &spec.filters, filter_choice).map(|lost| (path.to_owned(), lost)),
                 );
                 return Ok(array);
             }
@@ -282,7 +282,7 @@ pub(super) fn create(
 }
 
 /// Describes the source's filters that the target lacks, and their replacements.
-fn lost_filters(source: &[Filter], own: &[Filter], packing: Packing<'_>) -> Option<String> {
+fn lost_filters(source: &[Filter], own: &[Filter], filter_choice: FilterChoice<'_>) -> Option<String> {
     let names = |filters: &[&Filter]| {
         let names: Vec<&str> = filters.iter().map(|filter| filter.name.as_str()).collect();
         match &names[..] {
@@ -298,7 +298,7 @@ fn lost_filters(source: &[Filter], own: &[Filter], packing: Packing<'_>) -> Opti
     let word = if lost.len() == 1 { "filter" } else { "filters" };
     Some(if own.is_empty() {
         format!("{word} {words} not portable_filters over: stored without")
-    } else if !packing.is_standard(last) && !new.is_empty() {
+    } else if !filter_choice.is_standard(last) && !new.is_empty() {
         format!("{word} {words} replaced by {}, which every library of the format reads", names(&new))
     } else {
         format!(
@@ -314,7 +314,7 @@ const CHECKSUMS: [&str; 7] =
 
 /// The source's filters under the names that other formats use, without those that only change the cell layout. In
 /// another format, checksums come last: a shuffle expects whole elements, which a checksum before it would not leave.
-fn portable_filters(source: &[Filter], packing: Packing<'_>) -> Vec<Filter> {
+fn portable_filters(source: &[Filter], filter_choice: FilterChoice<'_>) -> Vec<Filter> {
     let laid_out = ["transpose", "sharding_indexed", "noop"];
     let mut portable_filters: Vec<Filter> = source
         .iter()
@@ -329,7 +329,7 @@ fn portable_filters(source: &[Filter], packing: Packing<'_>) -> Vec<Filter> {
             Filter { name: name.to_owned(), parameters: filter.parameters.clone() }
         })
         .collect();
-    if !packing.same_format {
+    if !filter_choice.same_format {
         portable_filters.sort_by_key(|filter| CHECKSUMS.contains(&filter.name.as_str()));
     }
     portable_filters
@@ -338,14 +338,14 @@ fn portable_filters(source: &[Filter], packing: Packing<'_>) -> Vec<Filter> {
 /// The pipelines to try, the closest to the source's first: all of it; its shuffle and compressor; another compressor
 /// instead (gzip if the target's libraries have no better one in common, else Zstandard); no filters. `is_wide` means
 /// that elements have several bytes to shuffle.
-fn candidates(source: &[Filter], packing: Packing<'_>, is_wide: bool) -> Vec<Vec<Filter>> {
+fn candidates(source: &[Filter], filter_choice: FilterChoice<'_>, is_wide: bool) -> Vec<Vec<Filter>> {
     let compressors = ["gzip", "zlib", "zstd", "lz4", "bz2", "blosc", "blosc2", "lzf", "szip", "bitshuffle"];
     let mut shuffle = source.iter().find(|filter| filter.name == "shuffle").cloned();
     let compressor = source.iter().find(|filter| compressors.contains(&filter.name.as_str())).cloned();
     let zstd = Filter::new("zstd").with("level", 3);
-    let other = if packing.is_standard(&zstd) { zstd } else { Filter::new("gzip").with("level", 4) };
+    let other = if filter_choice.is_standard(&zstd) { zstd } else { Filter::new("gzip").with("level", 4) };
     // gzip benefits most from a shuffle; some of the others have one built in.
-    if compressor.as_ref().is_some_and(|own| !packing.is_standard(own)) && is_wide {
+    if compressor.as_ref().is_some_and(|own| !filter_choice.is_standard(own)) && is_wide {
         shuffle.get_or_insert_with(|| Filter::new("shuffle"));
     }
     let other = compressor.as_ref().map(|_| other);
@@ -354,7 +354,7 @@ fn candidates(source: &[Filter], packing: Packing<'_>, is_wide: bool) -> Vec<Vec
         pipelines.push(shuffle.iter().chain(&compressor).cloned().collect());
         pipelines.push(compressor.into_iter().collect());
     }
-    pipelines.retain(|pipeline| pipeline.iter().all(|filter| packing.is_standard(filter)));
+    pipelines.retain(|pipeline| pipeline.iter().all(|filter| filter_choice.is_standard(filter)));
     pipelines.push(Vec::new());
     pipelines.dedup();
     pipelines
@@ -376,13 +376,13 @@ mod tests {
     fn the_closest_pipeline_comes_first() {
         let source =
             [Filter::new("byteshuffle"), Filter::new("bzip2").with("level", 9), Filter::new("checksum_md5")];
-        let names = |source: &[Filter], packing: Packing<'_>| -> Vec<Vec<String>> {
-            candidates(&portable_filters(source, packing), packing, true)
+        let names = |source: &[Filter], filter_choice: FilterChoice<'_>| -> Vec<Vec<String>> {
+            candidates(&portable_filters(source, filter_choice), filter_choice, true)
                 .iter()
                 .map(|filters| filters.iter().map(|filter| filter.name.clone()).collect())
                 .collect()
         };
-        let any = Packing { wanted: None, standard: &[], same_format: true };
+        let any = FilterChoice { wanted: None, standard: &[], same_format: true };
         let expected: &[&[&str]] = &[
             &["shuffle", "bz2", "checksum_md5"],
             &["shuffle", "bz2"],
@@ -394,14 +394,14 @@ mod tests {
         assert_eq!(names(&source, any), expected);
         assert_eq!(names(&[], any), [Vec::<String>::new()]);
         // Checksums come last in another format, and filters that only some libraries have are replaced.
-        let other = Packing { standard: &["gzip", "shuffle", "fletcher32"], same_format: false, ..any };
+        let other = FilterChoice { standard: &["gzip", "shuffle", "fletcher32"], same_format: false, ..any };
         let source = ["fletcher32", "shuffle", "gzip"].map(Filter::new);
         assert_eq!(names(&source, other)[0], ["shuffle", "gzip", "fletcher32"]);
         assert_eq!(names(&source, any)[0], ["fletcher32", "shuffle", "gzip"]);
         let zstd = [Filter::new("zstd")];
         assert_eq!(names(&zstd, other), [vec!["shuffle", "gzip"], vec!["gzip"], vec![]]);
-        let describe_change = |source: &[Filter], own: &[&str], packing| {
-            lost_filters(source, &own.iter().copied().map(Filter::new).collect::<Vec<_>>(), packing)
+        let describe_change = |source: &[Filter], own: &[&str], filter_choice| {
+            lost_filters(source, &own.iter().copied().map(Filter::new).collect::<Vec<_>>(), filter_choice)
         };
         let words = "filter zstd replaced by shuffle and gzip, which every library of the format reads";
         assert_eq!(describe_change(&zstd, &["shuffle", "gzip"], other).as_deref(), Some(words));

@@ -9,7 +9,7 @@ use hyperslab_core::{
 };
 
 use super::derived::{Cells, Derived};
-use super::{Form, Holds, Leaf, MASK, MASK_ENDING, SHAPE, TYPE, type_text};
+use super::{Form, Leaf, MASK, MASK_ENDING, NativeSupport, SHAPE, TYPE, type_text};
 
 /// Beyond a gibibyte, padded texts may take at most this many times the bytes of the texts.
 const MOST_PADDING: u64 = 64;
@@ -27,7 +27,12 @@ impl ArrayForm {
     /// # Errors
     ///
     /// [`Unsupported`](Error::Unsupported) if the target has no form for them.
-    pub(crate) fn new(name: &str, dtype: &DType, nullable: bool, holds: &Holds<'_>) -> Result<Option<Self>> {
+    pub(crate) fn new(
+        name: &str,
+        dtype: &DType,
+        nullable: bool,
+        holds: &NativeSupport<'_>,
+    ) -> Result<Option<Self>> {
         let masked = nullable && !holds.nullable;
         if !masked && (holds.dtype)(dtype) {
             return Ok(None);
@@ -116,7 +121,7 @@ pub(crate) type StoredNodes = (Vec<(String, Node)>, String);
 pub(crate) fn stored_arrays(
     path: &str,
     array: &Arc<dyn Array>,
-    holds: &Holds<'_>,
+    holds: &NativeSupport<'_>,
     taken: &dyn Fn(&str) -> bool,
 ) -> Result<Option<StoredNodes>> {
     let own = array.schema();

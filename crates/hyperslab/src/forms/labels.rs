@@ -92,14 +92,14 @@ impl HeldLabels {
 
 /// Coordinates created for a target, by path.
 #[derive(Debug, Default)]
-pub(crate) struct MadeCoordinates {
+pub(crate) struct CreatedCoordinates {
     pub(crate) nodes: Vec<(String, Node)>,
     /// Labels that cannot be stored, with the arrays that lose them.
     pub(crate) lost: Vec<(String, String)>,
     made: HashMap<String, (Labels, u64)>,
 }
 
-impl MadeCoordinates {
+impl CreatedCoordinates {
     /// Creates a coordinate for every axis of an array whose labels the target does not support.
     pub(crate) fn add(
         &mut self,

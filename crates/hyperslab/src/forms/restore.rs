@@ -41,7 +41,7 @@ impl Restored {
         }
     }
 
-    fn array_parts(&self, path: &str, stored: &Arc<dyn Array>) -> Result<Option<Parts>> {
+    fn array_parts(&self, path: &str, stored: &Arc<dyn Array>) -> Result<Option<FormParts>> {
         let attributes = &stored.schema().attributes;
         let (dtype, mask) = (text(attributes, TYPE), text(attributes, MASK));
         if dtype.is_none() && mask.is_none() && attributes.get(SHAPE).is_none() {
@@ -53,7 +53,7 @@ impl Restored {
         };
         let Some(form) = form else { return Ok(None) };
         let Some(mask) = self.mask(path, mask.as_deref())? else { return Ok(None) };
-        Ok(Some(Parts { form, arrays: vec![(path.to_owned(), Arc::clone(stored))], mask }))
+        Ok(Some(FormParts { form, arrays: vec![(path.to_owned(), Arc::clone(stored))], mask }))
     }
 
     /// The mask of a node: `Some(None)` if no mask is named, `None` if the named mask does not exist.
@@ -103,7 +103,7 @@ impl Restored {
 
     /// The parts of the array of structs that a group represents. Nested groups are visited only as deep as the type
     /// is nested.
-    fn struct_parts(&self, path: &str, attributes: &Attributes) -> Result<Option<Parts>> {
+    fn struct_parts(&self, path: &str, attributes: &Attributes) -> Result<Option<FormParts>> {
         let dtype = text(attributes, TYPE).and_then(|text| parse_type(&text));
         let Some(dtype @ DType::Struct(_)) = dtype else { return Ok(None) };
         let Some(arrays) = self.leaves(path, &dtype)? else { return Ok(None) };
@@ -111,7 +111,7 @@ impl Restored {
         let Some(form) = form_of(&dtype, &stored) else { return Ok(None) };
         let mask = text(attributes, MASK);
         let Some(mask) = self.mask(path, mask.as_deref())? else { return Ok(None) };
-        Ok(Some(Parts { form, arrays, mask }))
+        Ok(Some(FormParts { form, arrays, mask }))
     }
 
     /// The arrays of a struct's members, in their order.
@@ -193,7 +193,7 @@ fn form_of(dtype: &DType, arrays: &[&Arc<dyn Array>]) -> Option<Form> {
 
 /// The arrays that together represent one array, with their paths.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct FormParts {
     pub(super) form: Form,
     /// The arrays of the leaves.
     pub(super) arrays: Vec<(String, Arc<dyn Array>)>,
@@ -201,7 +201,7 @@ pub(super) struct Parts {
 }
 
 /// The arrays in which a node of this store is stored; `None` if it is not in a form.
-pub(super) fn parts_of(store: Arc<dyn Store>, path: &str) -> Result<Option<Parts>> {
+pub(super) fn parts_of(store: Arc<dyn Store>, path: &str) -> Result<Option<FormParts>> {
     let restored = Restored { inner: store };
     let (parts, attributes) = match restored.inner.node(path) {
         Ok(Node::Array(array)) => (restored.array_parts(path, &array)?, array.schema().attributes.clone()),
@@ -210,12 +210,13 @@ pub(super) fn parts_of(store: Arc<dyn Store>, path: &str) -> Result<Option<Parts
         Err(error) => return Err(error),
     };
     let Some(parts) = parts else { return Ok(None) };
-    let again = Parts { form: parts.form.clone(), arrays: parts.arrays.clone(), mask: parts.mask.clone() };
+    let again =
+        FormParts { form: parts.form.clone(), arrays: parts.arrays.clone(), mask: parts.mask.clone() };
     Ok(restored_array(again, &attributes)?.map(|_| parts))
 }
 
 /// The array that these parts represent.
-fn restored_array(parts: Parts, attributes: &Attributes) -> Result<Option<Arc<dyn Array>>> {
+fn restored_array(parts: FormParts, attributes: &Attributes) -> Result<Option<Arc<dyn Array>>> {
     let form = parts.form;
     let arrays: Vec<Arc<dyn Array>> = parts.arrays.into_iter().map(|(_, array)| array).collect();
     let mask = parts.mask.map(|(_, mask)| mask);

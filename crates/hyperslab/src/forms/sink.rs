@@ -9,7 +9,7 @@ use hyperslab_core::{
     Result, Sink, Store, StoredGroup, StoredNamedType,
 };
 
-use super::restore::{Parts, parts_of};
+use super::restore::{FormParts, parts_of};
 use super::{Form, MASK, MASK_ENDING};
 
 /// Wraps a sink for additions, so that nodes are grown, renamed and removed together with all arrays of their form.
@@ -28,7 +28,7 @@ struct FormedSink {
 impl FormedSink {
     /// The arrays in which a node is stored. If the store cannot be opened there are none; the sink will report the
     /// reason.
-    fn parts(&mut self, path: &str) -> Result<Option<Parts>> {
+    fn parts(&mut self, path: &str) -> Result<Option<FormParts>> {
         let store = match &self.store {
             Some(store) => Arc::clone(store),
             None => match crate::open(&self.target) {

@@ -102,12 +102,12 @@ pub(super) trait Fold: Sized {
     fn missing(&mut self, _cell: usize, _count: u64) {}
 
     /// Appends the answer of a cell.
-    fn finish(&mut self, cell: usize, asked: &Asked, column: &mut Column);
+    fn finish(&mut self, cell: usize, context: &CellContext, column: &mut Column);
 }
 
-/// The question about a cell.
+/// Facts about a cell that its answer depends on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct CellContext {
     pub(super) operation: Operation,
     /// The number of values in the cell.
     pub(super) count: u64,
@@ -119,7 +119,7 @@ pub(super) struct Asked {
     pub(super) key: KeyKind,
 }
 
-impl Asked {
+impl CellContext {
     /// Returns true if there are values, and enough of them.
     pub(super) const fn some(&self) -> bool {
         self.count > 0 && self.enough
@@ -271,7 +271,7 @@ impl AnyFold {
         with_fold!(self, fold => fold.missing(cell, count));
     }
 
-    pub(super) fn finish(&mut self, cell: usize, asked: &Asked, column: &mut Column) {
-        with_fold!(self, fold => fold.finish(cell, asked, column));
+    pub(super) fn finish(&mut self, cell: usize, context: &CellContext, column: &mut Column) {
+        with_fold!(self, fold => fold.finish(cell, context, column));
     }
 }

@@ -1,8 +1,8 @@
-"""The server beside h5grove under FastAPI and a plain file server, on loopback. Prints figures; asserts nothing.
+"""Compares the server with h5grove under FastAPI and a plain file server, on loopback. Prints figures; asserts nothing.
 
     target/peers/bin/python peers/serve_speed.py TET [--mib 1024] [--seconds 60]
 
-Needs `wrk`; nginx is compared with where it is installed.
+Needs `wrk`. nginx is included if it is installed.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def wait(port: int) -> None:
 
 
 def make(folder: pathlib.Path, mib: int) -> None:
-    """A field with some noise, a chunk of 1 MiB, gzip and shuffle; one with raw chunks; a tree of 100,000 nodes."""
+    """Writes a noisy field with chunks of 1 MiB, gzip and shuffle, one with raw chunks, and a tree of 100,000 nodes."""
     rng = np.random.default_rng(0)
     y, x = np.mgrid[0:1024, 0:1024]
     plane = (np.sin(x / 90) * np.cos(y / 70) * 50).astype("f4")

@@ -5,7 +5,7 @@ from peers import case, clear, hdf5, main, median
 
 @case
 def hdf5_to_zarr(source, target):
-    """What people write: an array of the same chunks, filled in one assignment."""
+    """The common way: an array with the same chunks, filled by one assignment."""
     import zarr
     from zarr.codecs import ZstdCodec
 
@@ -21,7 +21,7 @@ def hdf5_to_zarr(source, target):
 
 @case
 def zarr_to_planes(source, target):
-    """A slab of source chunks at a time, so that each is read once."""
+    """Reads one slab of source chunks at a time, so that each chunk is read once."""
     import zarr
 
     def work():

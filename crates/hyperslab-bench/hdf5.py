@@ -1,5 +1,5 @@
-"""h5py's side of the HDF5 lines: `hdf5.py CASE FILE` prints the median seconds and the peak of its own memory in
-kibibytes, or makes FILE."""
+"""h5py's side of the HDF5 cases: `hdf5.py CASE FILE` prints the median seconds and the peak of its private memory in
+kibibytes, or creates FILE."""
 
 import statistics
 import sys
@@ -16,7 +16,7 @@ RUNS = 3
 
 
 class Watch:
-    """The most memory that belongs to no file, on top of what was there before."""
+    """Measures the peak of private memory beyond that in use at the start."""
 
     def __init__(self):
         self.before = self.peak = self.own()

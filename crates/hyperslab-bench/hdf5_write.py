@@ -14,7 +14,7 @@ CHUNKS = 1_000_000
 
 
 def field(name, synced, **options):
-    """Writes the whole field, which is in memory."""
+    """Writes the whole field from memory."""
 
     def work(source, path):
         array = np.load(source)

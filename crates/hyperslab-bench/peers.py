@@ -1,6 +1,6 @@
-"""The peers' side of the bench: `peers.py CASE FILE` prints the median seconds of a case, or makes FILE.
+"""The peers' side of the benchmarks: `peers.py CASE FILE` prints the median seconds of a case, or creates FILE.
 
-An area's own script takes `case`, `median`, `clear`, `boxes` and `main` from here.
+The scripts of single areas import `case`, `median`, `clear`, `boxes` and `main` from here.
 """
 
 import pathlib
@@ -26,7 +26,7 @@ def boxes(shape):
 
 
 def median(work, prepare=lambda: None):
-    """The work once to warm up, then several times; what prepares a run does not count."""
+    """Runs the work once to warm up, then several times. The preparation of a run is not timed."""
     seconds = []
     for _ in range(RUNS + 1):
         prepare()
@@ -37,7 +37,7 @@ def median(work, prepare=lambda: None):
 
 
 def clear(path):
-    """Empties a folder and puts it aside, as the Rust side does."""
+    """Empties the files of a folder and moves them aside, as the Rust side does."""
     path = pathlib.Path(path)
     if not path.exists():
         return

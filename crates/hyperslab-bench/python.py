@@ -1,6 +1,6 @@
-"""The Python side of the bench: `python.py CASE LIBRARY FILE` prints the median seconds to a NumPy array.
+"""The Python side of the benchmarks: `python.py CASE LIBRARY FILE` prints the median seconds to a NumPy array.
 
-Every library gets an object that is indexed with slices; what is timed is the indexing alone, after opening.
+Every library is accessed through an object that is indexed with slices. Only the indexing is timed, not the opening.
 """
 
 import pathlib
@@ -15,7 +15,7 @@ INDICES = 100_000
 
 
 def opened(library, path):
-    """What the library calls an array."""
+    """Opens the file as the library's array object."""
     if library == "hyperslab":
         import hyperslab
 
@@ -56,7 +56,7 @@ class Attribute:
 
 
 class Tet:
-    """tet-py reads whole datasets and boxes by functions."""
+    """Adapts tet-py, which reads whole datasets and boxes with functions."""
 
     def __init__(self, path):
         import tet
@@ -116,7 +116,7 @@ def indices(length):
 
 @case
 def listed(library, path):
-    """100,000 positions along one axis; h5py wants them sorted. Once, as h5py takes long, so the file is made warm before."""
+    """Reads 100,000 positions along one axis, sorted as h5py requires. It runs once, because h5py is slow, after warming up the file."""
     pathlib.Path(path).read_bytes()
     array = opened(library, path)
     wanted = indices(array.shape[0])
@@ -145,7 +145,7 @@ def make_line_gzip(path):
 
 @case
 def tiny(library, path):
-    """One call of a tiny read, after opening."""
+    """The time of a single tiny read, without opening."""
     array = opened(library, path)
     key, calls = (slice(0, 2), slice(0, 2), slice(0, 2)), 2000
 
@@ -161,7 +161,7 @@ def tiny(library, path):
 
 @case
 def importing(library, _path):
-    """What importing the module adds to importing NumPy: the best of several fresh processes."""
+    """The time that importing the module adds to importing NumPy: the median of several new processes."""
     script = f"import numpy, time; t = time.perf_counter(); import {library}; print(time.perf_counter() - t)"
     runs = [subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True) for _ in range(7)]
     print(sorted(float(run.stdout) for run in runs)[3])

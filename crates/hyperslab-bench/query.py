@@ -46,14 +46,14 @@ def zarr_array(path):
 
 
 for what in ["mean", "sum"]:
-    # h5py and zarr-python have no reductions of their own: people read and let NumPy fold.
+    # h5py and zarr-python have no reductions; their users read the values and reduce them with NumPy.
     for name, opened in [("hdf5", hdf5), ("zarr", zarr_array)]:
         work = whole(opened, lambda array, what=what: getattr(array[...], what)())
         work.__name__ = f"{name}_{what}"
         case(work)
     work = whole(
         tiledb_array,
-        # Pushed down into the library.
+        # The library computes the aggregate itself.
         lambda array, what=what: array.query(attrs=[array.attr(0).name]).agg(what)[:],
     )
     work.__name__ = f"tiledb_{what}"
@@ -66,7 +66,7 @@ def tet_fold(what):
 
         file = tet.open(path)
         name = file.dataset_names()[0] if callable(file.dataset_names) else file.dataset_names[0]
-        # Its own reductions, on its own threads.
+        # The library's own reductions and threads.
         median(lambda: getattr(file, what)(name))
 
     return work

@@ -1,4 +1,4 @@
-"""The peers' side of the remote bench: `remote_peer.py CASE ENDPOINT BUCKET FILE` prints the median seconds of a case."""
+"""The peers' side of the remote benchmarks: `remote_peer.py CASE ENDPOINT BUCKET FILE` prints the median seconds of a case."""
 
 import os
 import sys
@@ -6,14 +6,14 @@ import sys
 import numpy as np
 from peers import median
 
-# No client may look for credentials elsewhere.
+# Keep clients from searching for credentials elsewhere.
 os.environ |= {"AWS_EC2_METADATA_DISABLED": "true", "AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench"}
 SHAPE, CHUNK, SHARD = (100, 512, 512), (1, 128, 128), (10, 512, 512)
 SELECTIONS = {"plane": np.s_[50], "series": np.s_[:, 100, 200], "all": np.s_[...]}
 
 
 def make(folder):
-    """The field in every format, and a NetCDF-4 file of twenty variables in three groups."""
+    """Writes the field in every format, and a NetCDF-4 file with twenty variables in three groups."""
     import h5py
     import netCDF4
     import tiledb

@@ -1,4 +1,4 @@
-"""TileDB's own side of the bench: `tiledb_peer.py CASE FILE …` prints the median seconds of a case, or makes FILE."""
+"""TileDB's side of the benchmarks: `tiledb_peer.py CASE FILE …` prints the median seconds of a case, or creates FILE."""
 
 import resource
 import shutil
@@ -21,7 +21,7 @@ FILTERS = {
 
 
 def median(work, before=lambda: None, after=lambda: None, warm=True):
-    """The middle one of several runs; what prepares a run and clears up does not count."""
+    """The median of several runs. Preparation and cleanup are not timed."""
     seconds = []
     for run in range(RUNS + warm):
         before()
@@ -124,7 +124,7 @@ def sparse_write(source, empty, path):
 @case
 def sparse_full(path):
     array = tiledb.open(path, ctx=CONTEXT)
-    # Unordered is the library's fastest.
+    # The library is fastest without an order.
     assert len(array.query(order="U")[:]["v"]) == POINTS
     median(lambda: array.query(order="U")[:])
 
@@ -153,7 +153,7 @@ def make_fragments(path, kind):
 @case
 def fragments_open(path):
     def work():
-        # A new context each time: the library keeps footers of arrays that it opened.
+        # Use a new context each time, because the library caches the footers of opened arrays.
         with tiledb.open(path, ctx=tiledb.Ctx(CONTEXT.config())) as array:
             array.nonempty_domain()
 
@@ -173,7 +173,7 @@ def fragments_consolidate(source, path):
 
 @case
 def check_fragments(path):
-    """Says whether a consolidated copy holds what was written."""
+    """Checks that a consolidated copy holds the values that were written."""
     with tiledb.open(path, ctx=CONTEXT) as array:
         values = array[:]["v"] if array.schema.sparse else array[:]
         values = values if isinstance(values, np.ndarray) else values["v"]

@@ -1,4 +1,4 @@
-"""The versions of the peers that are installed, one a line."""
+"""Prints the versions of the installed peers, one per line."""
 
 import importlib.metadata
 import platform

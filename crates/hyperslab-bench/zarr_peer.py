@@ -1,4 +1,4 @@
-"""zarr-python's and tensorstore's side of the bench: `zarr_peer.py CASE FILE …` prints the median seconds of a case, or makes FILE."""
+"""zarr-python's and tensorstore's side of the benchmarks: `zarr_peer.py CASE FILE …` prints the median seconds of a case, or creates FILE."""
 
 import sys
 

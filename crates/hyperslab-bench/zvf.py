@@ -1,4 +1,4 @@
-"""zarr-vectors' side of the bench: `zvf.py CASE ARGUMENTS …` prints the median seconds of a case and what it found, or makes files."""
+"""zarr-vectors' side of the benchmarks: `zvf.py CASE ARGUMENTS …` prints the median seconds of a case and its result, or creates files."""
 
 import pathlib
 import shutil
@@ -21,7 +21,7 @@ def case(function):
 
 
 def median(work, prepare=lambda: None, runs=RUNS):
-    """The work once to warm up, then several times; what it returns is printed with the median."""
+    """Runs the work once to warm up, then several times. Prints the median and the returned value."""
     seconds, found = [], None
     for _ in range(runs + 1):
         prepare()
@@ -33,7 +33,7 @@ def median(work, prepare=lambda: None, runs=RUNS):
 
 @case
 def make_inputs(folder):
-    """The same input for everybody: points with an attribute and scattered ids, streamlines, boxes, fragment blobs."""
+    """Writes the input of all contenders: points with an attribute and scattered ids, streamlines, boxes, fragment blobs."""
     folder = pathlib.Path(folder)
     shutil.rmtree(folder, ignore_errors=True)
     part = folder.with_suffix(".part")
@@ -136,7 +136,7 @@ def lines_object(folder, path):
 
 @case
 def lines_boxes(folder, path):
-    """Ten boxes: each reads the whole store there. Its answer is every line of a touched chunk; the exact test is ours to add."""
+    """Queries ten boxes. The library reads the whole store for each and returns every line of a touched chunk, so the exact test is added here."""
     from zarr_vectors.types.polylines import read_polylines
 
     (wanted,) = load(folder, "boxes")
@@ -164,7 +164,7 @@ def write_points_ids(folder, path):
 
 @case
 def pyramid(folder, path):
-    """Two coarser levels of a store that is there: the copying is not timed."""
+    """Adds two coarser levels to a copy of an existing store. The copying is not timed."""
     from zarr_vectors.multiresolution.coarsen import build_pyramid
 
     copy = pathlib.Path(str(path) + ".copy")
@@ -181,7 +181,7 @@ def pyramid(folder, path):
 
 @case
 def fragments(folder, path):
-    """Decoded, and checked as far as the format says: counts, order of offsets, no negative or missing rows."""
+    """Decodes the indexes, and checks what the format guarantees: counts, order of offsets, no negative or missing rows."""
     from zarr_vectors.encoding.fragments import decode_fragments
 
     blobs, lengths = load(folder, "blobs", "blob_lengths")
@@ -192,7 +192,7 @@ def fragments(folder, path):
         total = 0
         for part in parts:
             index = decode_fragments(part)
-            # The arrays behind the index: asking it fragment by fragment takes twenty times as long.
+            # Use the arrays behind the index: querying it fragment by fragment takes twenty times as long.
             ranges, offsets, rows = index._range_table, index._csr_offsets, index._csr_indices
             bits = np.unpackbits(index._bitmap, bitorder="little")[: index.num_fragments]
             assert int(bits.sum()) == len(ranges)

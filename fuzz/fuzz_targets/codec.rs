@@ -1,10 +1,10 @@
-//! Every decoder of the codec crate; the first byte chooses it.
+//! Every decoder of the codec crate, selected by the first byte.
 #![no_main]
 
 use hyperslab_codec::fuzz::DECODERS;
 use libfuzzer_sys::fuzz_target;
 
-/// The most bytes that may come out: small, because a result is zeroed before it is filled.
+/// The maximum size of the output. It is small, because output buffers are zeroed before they are filled.
 const LIMIT: usize = 1 << 13;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,6 +1,7 @@
-//! Every codec that encodes: streams that are right, and the same with a few bytes changed.
+//! Every codec that encodes: decodes valid streams, and the same streams with a few bytes changed.
 //!
-//! The first byte chooses the codec, the second how many patches of three bytes follow; the rest is encoded.
+//! The first byte selects the codec, and the second is the number of patches of three bytes that follow. The rest is
+//! encoded.
 #![no_main]
 
 use hyperslab_codec::fuzz::ROUND_TRIPS;

@@ -1,5 +1,5 @@
-//! What the engine does with a store: catalog, query, comparison, hash, references, a view as Zarr. The store is a small Zarr
-//! hierarchy, whose documents and attributes (packing, labels, dates, levels, forms) the input makes up.
+//! The engine's operations on a store: catalog, query, comparison, hash, references, a view as Zarr. The store is a
+//! small Zarr hierarchy, with documents and attributes (packing, labels, dates, levels, forms) taken from the input.
 #![no_main]
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use hyperslab::{Node, OpenStore, Selection};
 use hyperslab_core::MemoryStorage;
 use libfuzzer_sys::fuzz_target;
 
-/// What a query may keep.
+/// The memory limit of a query.
 const MEMORY: u64 = 1 << 26;
 
 fuzz_target!(|bytes: &[u8]| {

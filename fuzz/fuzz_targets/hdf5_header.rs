@@ -1,7 +1,8 @@
-//! Object headers: a file around messages of any type and content, so that every message parser is reached at once.
+//! Object headers: a file built around messages of any type and content, so that every message parser is reached
+//! directly.
 //!
-//! For each message: its type, its flags, two bytes of its length, its body. The header is that of a dataset that the root
-//! group links to; addresses in messages may lead anywhere into the file.
+//! Each message consists of its type, its flags, two bytes of its length and its body. The header is that of a
+//! dataset that the root group links to. Addresses in messages may point anywhere into the file.
 #![no_main]
 
 use std::sync::Arc;
@@ -10,10 +11,10 @@ use hyperslab_core::MemoryBlob;
 use hyperslab_hdf5::NoExternals;
 use libfuzzer_sys::fuzz_target;
 
-/// Where the second header and the free bytes behind it are.
+/// The position of the second header. Free bytes follow it.
 const DATASET: u64 = 256;
 
-/// A header of version 2 with these messages. Checksums are not compared in a build for a fuzzer.
+/// A header of version 2 with these messages. Checksums are not compared in fuzzing builds.
 fn header(messages: &[u8]) -> Vec<u8> {
     let mut bytes = b"OHDR\x02\x02".to_vec();
     bytes.extend((messages.len() as u32).to_le_bytes());
@@ -38,7 +39,7 @@ fuzz_target!(|input: &[u8]| {
         messages.extend(message(*kind % 26, *flags, body));
         rest = after;
     }
-    // A superblock of version 3, a root group with one hard link, the header.
+    // A superblock of version 3, a root group with one hard link, and the header.
     let mut bytes = b"\x89HDF\r\n\x1a\n\x03\x08\x08\x00".to_vec();
     let length = DATASET + messages.len() as u64 + 14;
     for address in [0, u64::MAX, length, 48] {

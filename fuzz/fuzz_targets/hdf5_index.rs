@@ -1,7 +1,7 @@
 //! Chunk indexes and the structures of groups: small known files with a few bytes of one structure changed.
 //!
-//! The first byte chooses the file, then each four bytes a structure, a place in it and a value. (The
-//! checksums of mutated structures are not compared in a build for a fuzzer.)
+//! The first byte selects the file. Each further four bytes are a structure, a position in it and a value. (Checksums
+//! of mutated structures are not compared in fuzzing builds.)
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -16,7 +16,7 @@ const SIGNATURES: [&[u8; 4]; 20] = [
     b"HEAP", b"FRHP", b"FHIB", b"FHDB", b"GCOL", b"OHDR", b"OCHK", b"SMTB", b"SMLI",
 ];
 
-/// Files with one kind of index or heap each, and where their structures begin.
+/// Files with one kind of index or heap each, and the positions of their structures.
 static FILES: LazyLock<Vec<(Vec<u8>, Vec<usize>)>> = LazyLock::new(|| {
     let mut files = hyperslab_fuzz::seeds("hdf5");
     files.retain(|(name, _)| name.ends_with(".h5"));

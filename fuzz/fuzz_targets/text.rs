@@ -1,4 +1,4 @@
-//! What people write: selections, conditions, query documents, attributes, dates. The first byte chooses the language.
+//! Text from users: selections, conditions, query documents, attributes, dates. The first byte selects the language.
 #![no_main]
 
 use hyperslab::query::document::Document;

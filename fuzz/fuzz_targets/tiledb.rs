@@ -1,4 +1,5 @@
-//! A TileDB array: a schema, and a fragment's metadata and data, cut out of the input at lengths that it gives.
+//! A TileDB array: a schema and a fragment's metadata and data, taken from the input, which also contains their
+//! lengths.
 #![no_main]
 
 use std::sync::Arc;

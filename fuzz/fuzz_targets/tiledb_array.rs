@@ -1,7 +1,7 @@
-//! TileDB arrays and groups that libtiledb wrote, with bytes of their structures changed after they are decompressed.
+//! TileDB arrays and groups written by libtiledb, with bytes of their structures changed after decompression.
 //!
-//! The first byte chooses the array; then each four bytes a structure in the order in which structures are read, a place in it
-//! and a value. What surrounds the structures (compression, checksums, lengths) is right.
+//! The first byte selects the array. Each further four bytes are a structure (in reading order), a position in it and
+//! a value. Everything around the structures (compression, checksums, lengths) is valid.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};

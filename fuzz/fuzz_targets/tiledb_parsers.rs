@@ -1,4 +1,4 @@
-//! Every parser and filter of TileDB, without the files around them; the first byte chooses it.
+//! Every parser and filter of TileDB, without the files around them, selected by the first byte.
 #![no_main]
 
 use hyperslab_tiledb::fuzz::PARSERS;

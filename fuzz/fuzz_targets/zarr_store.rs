@@ -1,4 +1,5 @@
-//! Zarr stores of several objects: groups, gathered documents, shards, several chunks; as objects, and in a zip archive.
+//! Zarr stores of several objects: groups, consolidated documents, shards, several chunks; as separate objects and in
+//! a zip archive.
 #![no_main]
 
 use std::sync::Arc;

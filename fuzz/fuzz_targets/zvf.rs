@@ -1,4 +1,5 @@
-//! A Zarr Vectors store: for every object two bytes of the name's length, four of its own, the name and the object.
+//! A Zarr Vectors store. Each object is encoded as two bytes for the length of its name, four for its own length, the
+//! name and the content.
 #![no_main]
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-"""Seeds that no golden file gives: small HDF5 files with one kind of index, heap or layout each (needs h5py), and Zarr stores
-in one file."""
+"""Creates seeds beyond the golden files: small HDF5 files with one kind of index, heap or layout each (needs h5py), and Zarr
+stores in one file."""
 
 import base64
 import json

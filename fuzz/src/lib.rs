@@ -1,4 +1,4 @@
-//! What every target does with a store that opened: list, describe, read, check deeply.
+//! Work shared by all targets: list, describe, read and deeply check a store that opened.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -9,12 +9,12 @@ use hyperslab_core::{
     decoded_bytes, needs_elements, read_serial,
 };
 
-/// Nodes and chunks that are looked at: enough to reach every parser, few enough to stay fast.
+/// The maximum number of nodes and chunks visited: enough to reach every parser, and few enough to stay fast.
 const MOST_NODES: usize = 60;
 const MOST_CHUNKS: usize = 40;
 
-/// Makes the caller's thread the only one of rayon's pool: handing small inputs from thread to thread takes longer than
-/// reading them.
+/// Makes the caller's thread the only one of rayon's pool, because passing small inputs between threads takes longer
+/// than reading them.
 pub fn set_up() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -22,7 +22,7 @@ pub fn set_up() {
     });
 }
 
-/// Drives the whole reader. Every error is an answer.
+/// Runs the whole reader. Errors are valid results.
 pub fn drive(store: &dyn Store) {
     set_up();
     let mut pending = vec!["/".to_owned()];
@@ -82,8 +82,8 @@ fn query(geometry: &dyn Geometry) {
     let _ = geometry.query(&GeometryQuery::default());
 }
 
-/// Objects in one input: for each two bytes of the name's length, four of its own, the name and the object, as far as the
-/// bytes go.
+/// The objects in an input: for each two bytes for the length of its name, four for its own length, the name and the
+/// content. Truncated objects end early.
 #[must_use]
 pub fn objects(mut bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut objects = Vec::new();
@@ -98,11 +98,11 @@ pub fn objects(mut bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     objects
 }
 
-/// The files that a target changes, by name.
+/// The files that a target mutates, by name.
 ///
 /// # Panics
 ///
-/// Without them.
+/// If there are none.
 #[must_use]
 pub fn seeds(family: &str) -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(family);
@@ -112,11 +112,11 @@ pub fn seeds(family: &str) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// The objects of each store in a folder of golden stores: that which is named so in each.
+/// The objects of each golden store in a folder. `name` is the store's name in each subfolder.
 ///
 /// # Panics
 ///
-/// Without any.
+/// If there are none.
 #[must_use]
 pub fn stores(folder: &str, name: &str) -> Vec<Vec<(String, Vec<u8>)>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
@@ -132,7 +132,7 @@ pub fn stores(folder: &str, name: &str) -> Vec<Vec<(String, Vec<u8>)>> {
     found
 }
 
-/// All files below a folder, by their paths below the root.
+/// All files below a folder, with their paths relative to the root.
 fn collect(root: &Path, folder: &Path, found: &mut Vec<(String, Vec<u8>)>) {
     let mut entries: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().flatten().collect();
     entries.sort_by_key(std::fs::DirEntry::file_name);

@@ -1,4 +1,4 @@
-// Both pages in a real browser, and zarrita on the Zarr endpoint: a store of every format.
+// Tests both pages in a real browser, and the Zarr endpoint with zarrita, on a store of every format.
 // node browse.mjs TET SAMPLES PAGE SHOTS
 
 import assert from "node:assert/strict";
@@ -14,7 +14,7 @@ const STORES = ["field.h5", "field.nc", "field.tiledb", "field.tet", "field.zarr
 const SHAPE = [12, 45, 90];
 const ARRAY = "/temperature";
 
-/** Numbers of a `.npy` file of single precision. */
+/** Parses a single-precision `.npy` file. */
 function npy(bytes) {
   const header = bytes.readUInt16LE(8);
   const text = bytes.subarray(10, 10 + header).toString();
@@ -32,13 +32,13 @@ async function start() {
   for await (const part of server.stdout) {
     told += part;
     const url = told.match(/http:\/\/[^\s/]+\//);
-    // Leaving the loop closes the pipe: only once everything is said.
+    // Leaving the loop closes the pipe, so wait for the last line.
     if (url && told.includes("Ctrl-C")) return { server, url: url[0] };
   }
   throw new Error(`the server ended: ${told}`);
 }
 
-/** What a canvas shows, as text. */
+/** The content of a canvas as text. */
 const pixels = (canvas) => canvas.evaluate((node) => node.toDataURL());
 
 async function saved(page, click) {

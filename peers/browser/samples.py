@@ -1,4 +1,4 @@
-"""Stores of every format for the tests of the pages: the same three-dimensional field in each."""
+"""Writes the same three-dimensional field in every format, for testing the pages."""
 
 import pathlib
 import shutil

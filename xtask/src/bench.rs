@@ -1,9 +1,9 @@
-//! Us and the peers on the same work.
+//! Runs the benchmarks against the peers.
 
 use crate::run::{cargo, target};
 use crate::{Outcome, peers, python};
 
-/// Builds the bench with all optimisations and runs it; further words choose the cases.
+/// Builds the benchmarks with all optimisations and runs them. Further words select cases.
 pub(crate) fn run(words: &[String]) -> Outcome {
     let python = peers::python()?;
     let mut bench = cargo();
@@ -11,7 +11,7 @@ pub(crate) fn run(words: &[String]) -> Outcome {
         .args(["run", "--profile", "dist", "--package", "hyperslab-bench", "--features", "crates", "--"])
         .args(words);
     bench.env("HYPERSLAB_PEERS", python).env("HYPERSLAB_BENCH_FILES", target().join("bench"));
-    // Options come in pairs; what is left chooses cases.
+    // Options come in pairs; all other words select cases.
     let is_option = |at: usize| words[at].starts_with("--") || at > 0 && words[at - 1].starts_with("--");
     let cases: Vec<&String> = (0..words.len()).filter(|at| !is_option(*at)).map(|at| &words[at]).collect();
     if cases.is_empty() || cases.iter().any(|word| word.contains("python")) {

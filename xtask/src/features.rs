@@ -1,9 +1,9 @@
-//! Builds what the other checks do not: the library with few features, and the fuzz targets.
+//! Builds combinations that the other checks leave out: the library with few features, and the fuzz targets.
 
 use crate::Outcome;
 use crate::run::{cargo, root, say, target};
 
-/// Sets of features of the library that someone may choose.
+/// Feature sets of the library that users may choose.
 const SETS: &[&str] =
     &["", "tet", "hdf5", "netcdf3", "tiledb", "zarr", "zarr,zvf", "arrow", "ndarray", "remote", "gcs,azure"];
 

@@ -1,4 +1,4 @@
-//! Every fuzz target for a while, from the golden files on.
+//! Runs every fuzz target for a while, starting from the golden files.
 
 mod seeds;
 
@@ -9,10 +9,11 @@ use std::process::{Command, Stdio};
 use crate::Outcome;
 use crate::run::{root, say};
 
-/// The most memory that a target may take, and the most at once, in MiB; the most seconds that one input may take.
+/// The memory limit of a target and of a single allocation, in MiB, and the time limit of one input, in seconds.
 const LIMITS: [&str; 3] = ["-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-timeout=10"];
 
-/// One codegen unit, which cargo-fuzz asks for, makes the build several times as long and the targets hardly faster.
+/// With a single codegen unit, the default of cargo-fuzz, the build takes several times as long and the targets are
+/// hardly faster.
 const UNITS: &str = "8";
 
 /// The options of a campaign.
@@ -24,8 +25,9 @@ struct Campaign<'a> {
     nightly: bool,
 }
 
-/// Runs each target for the given seconds (60 when left out); further words choose targets. `--sanitizer none` leaves
-/// AddressSanitizer out, which makes targets two to three times as fast; `--corpus FOLDER` keeps what is found elsewhere.
+/// Runs each target for the given number of seconds (60 by default). Further words select targets. `--sanitizer none`
+/// disables AddressSanitizer, which makes targets two to three times as fast; `--corpus FOLDER` stores the corpus in
+/// another folder.
 pub(crate) fn run(words: &[String]) -> Outcome {
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
     let sanitizer = option(&mut words, "--sanitizer")?.unwrap_or("address");
@@ -56,7 +58,7 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     Ok(())
 }
 
-/// Takes an option and its value out of the words.
+/// Removes an option from the words and returns its value.
 fn option<'a>(words: &mut Vec<&'a str>, name: &str) -> Result<Option<&'a str>, String> {
     let Some(at) = words.iter().position(|word| *word == name) else { return Ok(None) };
     let value = words.get(at + 1).copied().ok_or(format!("{name} needs a value"))?;
@@ -64,18 +66,19 @@ fn option<'a>(words: &mut Vec<&'a str>, name: &str) -> Result<Option<&'a str>, S
     Ok(Some(value))
 }
 
-/// Returns true if there is a nightly compiler. Without one, the stable compiler is told to accept what fuzzing needs.
+/// Returns true if a nightly compiler is installed. Without one, the stable compiler is told to accept the flags that
+/// fuzzing needs.
 fn has_nightly() -> bool {
     let mut rustc = Command::new("rustc");
     rustc.args(["+nightly", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
     rustc.status().is_ok_and(|status| status.success())
 }
 
-/// Runs one target; answers how often it was executed.
+/// Runs one target. Returns the number of executions.
 fn one(target: &str, campaign: &Campaign<'_>) -> Result<u64, String> {
     let corpus = campaign.corpus.join(target);
     std::fs::create_dir_all(&corpus).map_err(|error| format!("{}: {error}", corpus.display()))?;
-    seeds::plant(target, &corpus).map_err(|error| format!("seeds of {target}: {error}"))?;
+    seeds::write_seeds(target, &corpus).map_err(|error| format!("seeds of {target}: {error}"))?;
     let mut fuzz = Command::new("cargo");
     fuzz.current_dir(root());
     if campaign.nightly {
@@ -83,20 +86,20 @@ fn one(target: &str, campaign: &Campaign<'_>) -> Result<u64, String> {
     } else {
         fuzz.env("RUSTC_BOOTSTRAP", "1");
     }
-    // There is unsafe code of ours: mapped files, SIMD kernels, calls of C codecs.
-    // Debug assertions and overflow checks are on for our own crates by the profile, and nowhere else. Each sanitizer has its
-    // own folder, or the next would rebuild everything.
+    // Our code has `unsafe` parts: mapped files, SIMD kernels, calls of C codecs.
+    // The profile enables debug assertions and overflow checks for our own crates only. Each sanitizer has its own
+    // target folder, because switching would rebuild everything.
     let folder = format!("fuzz/target/{}", campaign.sanitizer);
     fuzz.args(["fuzz", "run", "--release", "--codegen-units", UNITS, "--target-dir", &folder]);
     fuzz.args(["--sanitizer", campaign.sanitizer, target]).arg(&corpus);
     fuzz.arg("--").args(LIMITS).arg(format!("-max_total_time={}", campaign.seconds));
-    // Threads of a pool live as long as the process, which is no leak.
+    // Threads of a pool live as long as the process, so they are not leaks.
     fuzz.args(["-print_final_stats=1", "-detect_leaks=0", "-len_control=20"]);
     say(&format!("fuzz: {target}"));
     execute(&mut fuzz, &root().join("fuzz/artifacts").join(target))
 }
 
-/// Runs the fuzzer, passes on what it says, and takes the number of executions from it.
+/// Runs the fuzzer, prints its output, and parses the number of executions from it.
 fn execute(fuzz: &mut Command, artifacts: &Path) -> Result<u64, String> {
     let mut child = fuzz.stderr(Stdio::piped()).spawn().map_err(|error| format!("cargo fuzz: {error}"))?;
     let mut count = 0;
@@ -113,5 +116,8 @@ fn execute(fuzz: &mut Command, artifacts: &Path) -> Result<u64, String> {
     if status.success() {
         return Ok(count);
     }
-    Err(format!("cargo fuzz: {status}; what it found is in {}, and becomes a test", artifacts.display()))
+    Err(format!(
+        "cargo fuzz: {status}; the failing inputs are in {}; add a test for each",
+        artifacts.display()
+    ))
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use crate::Outcome;
 use crate::run::{root, say};
 
-/// Each crate, and the crates of ours that it may use.
-const HOUSE: &[(&str, &[&str])] = &[
+/// Each crate, and the workspace crates that it may depend on.
+const LAYERS: &[(&str, &[&str])] = &[
     ("hyperslab-core", &[]),
     ("hyperslab-codec", &[]),
     ("hyperslab-remote", &["hyperslab-core"]),
@@ -53,7 +53,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Crates that reach files through the core's storage only.
+/// Crates that only access files through the core's storage.
 const THROUGH_STORAGE: &[&str] = &[
     "hyperslab-tet",
     "hyperslab-hdf5",
@@ -63,7 +63,8 @@ const THROUGH_STORAGE: &[&str] = &[
     "hyperslab-zvf",
 ];
 
-/// Reads every manifest and refuses an arrow that points up or sideways. Test dependencies may point anywhere below.
+/// Reads every manifest and rejects dependencies on the same or a higher layer. Test dependencies may use any lower
+/// layer.
 pub(crate) fn run() -> Outcome {
     let crates = root().join("crates");
     let entries = std::fs::read_dir(&crates).map_err(|error| format!("{}: {error}", crates.display()))?;
@@ -71,8 +72,8 @@ pub(crate) fn run() -> Outcome {
         let manifest = entry.path().join("Cargo.toml");
         let Ok(text) = std::fs::read_to_string(&manifest) else { continue };
         let name = entry.file_name().to_string_lossy().into_owned();
-        let Some((_, allowed)) = HOUSE.iter().find(|(own, _)| *own == name) else {
-            return Err(format!("crate {name} has no place in the house: add it to xtask/src/layers.rs"));
+        let Some((_, allowed)) = LAYERS.iter().find(|(own, _)| *own == name) else {
+            return Err(format!("crate {name} has no layer: add it to xtask/src/layers.rs"));
         };
         for used in dependencies(&text) {
             if !allowed.contains(&used.as_str()) {
@@ -83,11 +84,11 @@ pub(crate) fn run() -> Outcome {
     for name in THROUGH_STORAGE {
         check_sources(&crates, &crates.join(name).join("src"))?;
     }
-    say("layers: every arrow points down, and formats reach files through storage");
+    say("layers: every dependency points down, and formats access files through storage only");
     Ok(())
 }
 
-/// Refuses `std::fs` and temporary files in a folder of sources, but for tests and the files that are listed.
+/// Rejects `std::fs` and temporary files in a source folder, except in tests and listed files.
 fn check_sources(crates: &Path, folder: &Path) -> Outcome {
     let entries = std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     for path in entries.flatten().map(|entry| entry.path()) {
@@ -110,7 +111,7 @@ fn check_sources(crates: &Path, folder: &Path) -> Outcome {
     Ok(())
 }
 
-/// The first line that uses the file system itself, before the tests of the file. Examples in comments may.
+/// The first line before the tests that uses the file system directly. Examples in comments are allowed.
 fn own_file_access(text: &str) -> Option<usize> {
     let before_tests = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let uses = |line: &str| {
@@ -120,7 +121,7 @@ fn own_file_access(text: &str) -> Option<usize> {
     before_tests.lines().position(uses).map(|index| index + 1)
 }
 
-/// The crates of ours in a manifest's `[dependencies]`.
+/// The workspace crates in a manifest's `[dependencies]`.
 fn dependencies(manifest: &str) -> Vec<String> {
     let mut inside = false;
     let mut found = Vec::new();
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn manifests_are_read() {
+    fn manifests_are_parsed() {
         let manifest = "[dependencies]\nhyperslab-core.workspace = true\nbytes = \"1\"\n\n[dev-dependencies]\nhyperslab = 1\n";
         assert_eq!(dependencies(manifest), ["hyperslab-core"]);
     }
@@ -156,10 +157,10 @@ mod tests {
     }
 
     #[test]
-    fn the_house_has_no_cycle() {
-        for (name, below) in HOUSE {
+    fn layers_have_no_cycle() {
+        for (name, below) in LAYERS {
             for used in *below {
-                let (_, further) = HOUSE.iter().find(|(own, _)| own == used).unwrap();
+                let (_, further) = LAYERS.iter().find(|(own, _)| own == used).unwrap();
                 assert!(!further.contains(name), "{name} and {used} use each other");
             }
         }

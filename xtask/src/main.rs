@@ -1,22 +1,22 @@
-//! The developer's chores.
+//! Developer tasks.
 //!
 //! ```text
-//! cargo xtask test      everything: unit, golden, property, peer, documentation and Python tests, the layers of the house
-//! cargo xtask crash     every writer, killed again and again; `--kills N`, `--seed S`, `--only TEXT`
-//! cargo xtask power     what a power cut can leave of every writer; `--samples N`, `--seed S`, `--only TEXT`
-//! cargo xtask race      processes that grow one array at once; `--processes N`, `--rows N`, `--only TEXT`
+//! cargo xtask test      all tests: unit, golden, property, peer, documentation and Python tests, and the layers
+//! cargo xtask crash     kill every writer many times; `--kills N`, `--seed S`, `--only TEXT`
+//! cargo xtask power     open the states that power cuts can leave of every writer; `--samples N`, `--seed S`, `--only TEXT`
+//! cargo xtask race      processes that grow one array concurrently; `--processes N`, `--rows N`, `--only TEXT`
 //! cargo xtask load      readers beside a writer; `--processes N`, `--threads N`, `--seconds S`, `--only TEXT`
-//! cargo xtask soak      the offline tests again and again, each time with new random cases
-//! cargo xtask peers     only make the Python environment of the peers, under target/peers
+//! cargo xtask soak      repeat the offline tests with new random cases
+//! cargo xtask peers     only create the Python environment of the peers, under target/peers
 //! cargo xtask python    the Python module: build the wheel, install it, run its tests
 //! cargo xtask page      build H5Web as the page of `tet serve`, into target/page (needs Node.js)
-//! cargo xtask browse    both pages in headless Chromium, on a store of every format
-//! cargo xtask pictures  the pictures of the README, drawn anew; `--check`: are they current?
-//! cargo xtask bench     us and the peers on the same work, as ratios
-//! cargo xtask compare   this tree and an earlier revision on the same commands, as ratios
-//! cargo xtask layers    do the crates depend on each other in one direction only?
-//! cargo xtask features  does every set of features compile, and do the fuzz targets?
-//! cargo xtask fuzz      every fuzz target for a while (needs cargo-fuzz)
+//! cargo xtask browse    test both pages in headless Chromium, on a store of every format
+//! cargo xtask pictures  redraw the figures of the README; `--check` reports outdated ones
+//! cargo xtask bench     compare the speed with that of the peers
+//! cargo xtask compare   compare the speed with that of an earlier revision
+//! cargo xtask layers    check that dependencies between crates point down
+//! cargo xtask features  check that every feature set and the fuzz targets compile
+//! cargo xtask fuzz      run every fuzz target for a while (needs cargo-fuzz)
 //! ```
 
 mod bench;
@@ -34,7 +34,7 @@ mod test;
 
 use std::process::ExitCode;
 
-/// Why a chore failed.
+/// The error says why a task failed.
 type Outcome = Result<(), String>;
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! H5Web as the page of `tet serve`, and both pages in a real browser.
+//! Builds H5Web as the page of `tet serve`, and tests both pages in a real browser.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use crate::run::{cargo, root, run, say, target};
 /// The script that drives the browser, and its lock file.
 const DRIVER: &str = "peers/browser";
 
-/// Where Debian puts the browser.
+/// The browser's path on Debian.
 const CHROMIUM: &str = "/usr/bin/chromium";
 
 /// Builds the page into `target/page` from `page/` and its lock file.
@@ -27,7 +27,8 @@ pub(crate) fn build() -> Outcome {
     Ok(())
 }
 
-/// Drives H5Web and our own page in Chromium, on a store of every format. Screenshots stay in `target/browser/shots`.
+/// Tests H5Web and our own page in Chromium, on a store of every format. Screenshots are stored in
+/// `target/browser/shots`.
 pub(crate) fn browse() -> Outcome {
     node()?;
     let python = crate::peers::python()?;
@@ -37,7 +38,7 @@ pub(crate) fn browse() -> Outcome {
     let browser = chromium()?;
     let folder = installed_driver()?;
     let source = root().join(DRIVER);
-    // The features of the tests, so that nothing is built twice.
+    // Use the features of the tests, so that nothing is built twice.
     run(cargo().args(["build", "--quiet", "--workspace", "--features", "peers", "--bin", "tet"]))?;
     let tet = target().join("debug").join(if cfg!(windows) { "tet.exe" } else { "tet" });
     let samples = folder.join("samples");
@@ -71,7 +72,7 @@ fn installed_driver() -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// Installs what a lock file says, unless that was done.
+/// Installs the packages of a lock file, unless they are installed.
 fn installed(folder: &Path) -> Outcome {
     node()?;
     let lock = folder.join("package-lock.json");

@@ -10,7 +10,7 @@ pub(crate) fn python() -> Result<PathBuf, String> {
     environment("peers", "peers/requirements.txt")
 }
 
-/// A virtual environment under the target folder with the listed packages; recreated when the list has changed.
+/// A virtual environment under the target folder with the listed packages; recreated if the list has changed.
 pub(crate) fn environment(name: &str, list: &str) -> Result<PathBuf, String> {
     let list = root().join(list);
     let wanted = std::fs::read_to_string(&list).map_err(|error| format!("{}: {error}", list.display()))?;

@@ -15,7 +15,7 @@ const PICTURES: [(&str, &[&str]); 5] = [
     ("cells.png", &["cells.zv", "--color-by", "z", "--cmap", "viridis"]),
 ];
 
-/// The size that they have in the README.
+/// The size of the figures in the README.
 const SIZE: [&str; 4] = ["--size", "560x360", "--scale", "1.5"];
 
 /// Draws the figures into `docs/pictures`; with `--check`, reports those that are outdated.
@@ -25,7 +25,7 @@ pub(crate) fn run(words: &[String]) -> Outcome {
         [word] if word == "--check" => true,
         _ => return Err("pictures: expected --check or nothing".to_owned()),
     };
-    // The features of the tests, so that nothing is built twice.
+    // Use the features of the tests, so that nothing is built twice.
     run_shown(cargo().args(["build", "--workspace", "--features", "peers", "--bin", "tet"]))?;
     let tet = target().join("debug").join(if cfg!(windows) { "tet.exe" } else { "tet" });
     let samples = target().join("pictures");
@@ -49,11 +49,11 @@ pub(crate) fn run(words: &[String]) -> Outcome {
         }
     }
     match (stale.is_empty(), check) {
-        (true, _) => say("the pictures are current"),
-        (false, false) => say(&format!("drawn anew: {}", stale.join(", "))),
+        (true, _) => say("the figures are up to date"),
+        (false, false) => say(&format!("redrawn: {}", stale.join(", "))),
         (false, true) => {
             return Err(format!(
-                "docs/pictures is not what tet plot draws: {}; look at them after cargo xtask pictures",
+                "these figures in docs/pictures are outdated: {}; run cargo xtask pictures and review them",
                 stale.join(", ")
             ));
         }
@@ -65,7 +65,7 @@ fn make_samples(tet: &Path, folder: &Path) -> Outcome {
     run_quietly(Command::new(tet).arg("demo").arg(folder))
 }
 
-/// Runs a command whose output is of no interest.
+/// Runs a command and discards its output.
 fn run_quietly(command: &mut Command) -> Outcome {
     run_shown(command.stdout(Stdio::null()).stderr(Stdio::null()))
 }

@@ -17,7 +17,7 @@ pub(crate) fn requirements() -> Outcome {
     peers::environment(TESTS, REQUIREMENTS).map(|_| ())
 }
 
-/// An environment with the packages that the tests need, and the module built in a profile of cargo.
+/// An environment with the test dependencies and the module, built with a cargo profile.
 pub(crate) fn environment(name: &str, profile: &str) -> Result<PathBuf, String> {
     let python = peers::environment(name, REQUIREMENTS)?;
     let install =
@@ -29,9 +29,9 @@ pub(crate) fn environment(name: &str, profile: &str) -> Result<PathBuf, String> 
     Ok(python)
 }
 
-/// Builds and tests the module; further words go to pytest.
+/// Builds and tests the module. Further words are passed to pytest.
 pub(crate) fn run_tests(words: &[String]) -> Outcome {
-    // Reuse what `cargo test` has built: tests need no optimised wheel.
+    // Reuse what `cargo test` has built, because tests need no optimised wheel.
     let python = environment(TESTS, "dev")?;
     let folder = root().join("crates/hyperslab-python");
     let mut test = Command::new(&python);

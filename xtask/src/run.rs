@@ -1,4 +1,4 @@
-//! Running other programs.
+//! Runs other programs.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,19 +11,19 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
-/// The target folder: cargo's own, wherever it was put.
+/// The target folder, as configured for cargo.
 pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Cargo, as this program was started by it.
+/// The cargo that started this program.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
 }
 
-/// Shows and runs a command.
+/// Prints and runs a command.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     let words: Vec<_> = std::iter::once(command.get_program()).chain(command.get_args()).collect();
     let shown = words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
@@ -35,7 +35,7 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     }
 }
 
-/// A line on stderr.
+/// Prints a line to stderr.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

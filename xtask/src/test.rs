@@ -1,4 +1,4 @@
-//! Everything that must hold.
+//! Runs all tests.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,16 +6,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::run::{cargo, say};
 use crate::{Outcome, crash, features, layers, page, peers, pictures, python};
 
-/// The variable from which proptest takes the seed of its cases.
+/// The variable with the seed of proptest's cases.
 const SEED: &str = "PROPTEST_RNG_SEED";
 
-/// How many writers are killed.
+/// The number of writers to kill.
 const KILLS: &str = "200";
 
-/// Runs all tests, those of the Python module last; further words go to Rust's test programs, and only those run then.
+/// Runs all tests, those of the Python module last. Further words are passed to Rust's test programs, and only those
+/// run then.
 ///
-/// The same tree gives the same verdict: property tests draw their cases from one seed, unless the
-/// environment names another. [`soak`] is where new cases are looked for.
+/// Runs are reproducible: property tests draw their cases from a fixed seed, unless the environment sets another.
+/// [`soak`] searches for new cases.
 pub(crate) fn run(words: &[String]) -> Outcome {
     layers::run()?;
     let python = if words.is_empty() { check_while_installing()? } else { peers::python()? };
@@ -57,7 +58,7 @@ fn joined<T>(outcome: std::thread::Result<Result<T, String>>) -> Result<T, Strin
     outcome.map_err(|_| "an installation panicked".to_owned())?
 }
 
-/// Runs the offline tests with new random cases, as often as the first word says (10 times by default).
+/// Repeats the offline tests with new random cases. The first word is the number of rounds (10 by default).
 pub(crate) fn soak(words: &[String]) -> Outcome {
     let rounds = words.first().map_or("10", String::as_str);
     let rounds: u64 = rounds.parse().map_err(|error| format!("{rounds}: {error}"))?;

@@ -1,5 +1,5 @@
-//! Conversions: stored bytes that go over as they are against copies of the files, other codecs and other chunks against
-//! what people do in Python.
+//! Conversions: copies of stored bytes compared with file copies, and conversions to other codecs and chunks compared
+//! with common Python code.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::query::file;
 /// The script of the peers.
 const SCRIPT: &str = "convert.py";
 
-/// Same chunks and same codec: the name of the line, the source, the target.
+/// Conversions with the same chunks and codec: the case, the source and the target format.
 const STORED: [(&str, &str, Format); 4] = [
     ("convert tet zstd to tet, stored bytes", "zstd.tet", Format::TET),
     ("convert zarr zstd to zarr, stored bytes", "zarr_zstd", Format::ZARR),
@@ -39,9 +39,9 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
     Ok(())
 }
 
-/// Converts to a new place.
+/// Converts to a new target.
 fn once(source: &Path, target: &Path, format: Format, options: &ConvertOptions) -> Outcome<ConvertReport> {
-    // As the command does it: read by position.
+    // Not mapped, as in the command.
     let store = hyperslab::open_with(source, &OpenOptions::default().with_mapped(false))?;
     Ok(convert(&store, target, format, options, &Progress::default())?)
 }
@@ -73,7 +73,7 @@ fn stored(bench: &mut Bench, line: &str, source: &str, format: Format) -> Outcom
             if status.success() { Ok(()) } else { Err("cp failed".into()) }
         },
     )?;
-    // A copy that is on disk when it is done, unlike ours and the first.
+    // A copy that is synced, unlike ours and the first one.
     let synced = timed_prepared(
         "cp and sync",
         || clear(&copy),
@@ -88,7 +88,7 @@ fn stored(bench: &mut Bench, line: &str, source: &str, format: Format) -> Outcom
     Ok(())
 }
 
-/// Everything is decoded and encoded again.
+/// A conversion that decodes and encodes everything.
 fn recoded(bench: &mut Bench, line: &str) -> Outcome {
     let source = file(bench, "hdf5_gzip")?;
     let target = target_of(bench, Format::ZARR);
@@ -104,7 +104,7 @@ fn recoded(bench: &mut Bench, line: &str) -> Outcome {
     Ok(())
 }
 
-/// GDAL's translator of multidimensional arrays, where it is installed.
+/// GDAL's translator of multidimensional arrays, if it is installed.
 fn gdal(source: &Path, target: &Path) -> Outcome<Option<(String, f64)>> {
     if std::process::Command::new("gdalmdimtranslate").arg("--version").output().is_err() {
         say("gdalmdimtranslate is not installed");
@@ -126,7 +126,7 @@ fn gdal(source: &Path, target: &Path) -> Outcome<Option<(String, f64)>> {
     Ok(time.ok())
 }
 
-/// Chunks that cross all source chunks of a slab.
+/// Converts to chunks that cross all source chunks of a slab.
 fn rechunked(bench: &mut Bench, line: &str) -> Outcome {
     let source = file(bench, "raw.tet")?;
     let target = target_of(bench, Format::TET);

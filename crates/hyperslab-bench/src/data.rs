@@ -1,4 +1,4 @@
-//! The field that everybody reads: smooth with a little noise, as measured fields are.
+//! The field that all contenders read: smooth with a little noise, like measured data.
 
 use std::path::Path;
 
@@ -6,9 +6,9 @@ use hyperslab::{DType, Elements, Values};
 
 use crate::harness::Outcome;
 
-/// Chunks of all lines: 64³.
+/// The chunk shape of all cases: 64³.
 pub(crate) const CHUNK: [u64; 3] = [64, 64, 64];
-/// Boxes of all lines: 32³.
+/// The box size of all cases: 32³.
 pub(crate) const BOX: u64 = 32;
 /// The number of boxes.
 pub(crate) const BOXES: usize = 100;
@@ -38,20 +38,20 @@ pub(crate) fn field(bytes: u64) -> Vec<u8> {
     elements
 }
 
-/// The field as an `.npy` file, from which the others are made.
+/// Writes the field as an `.npy` file, from which the other files are made.
 pub(crate) fn write_npy(bytes: u64, path: &Path) -> Outcome {
     let values = Values::new(DType::Float32, &shape(bytes), Elements::fixed(field(bytes)))?;
     hyperslab::export::write(&values, path, true)?;
     Ok(())
 }
 
-/// The same boxes for everybody: a fixed pseudo-random walk. The peers' scripts have the same one.
+/// The starts of the boxes: a fixed pseudo-random walk, which the peers' scripts share.
 pub(crate) fn boxes(shape: &[u64]) -> Vec<Vec<u64>> {
     let extents: Vec<u64> = shape.iter().map(|extent| extent - BOX).collect();
     walk(BOXES, &extents)
 }
 
-/// This many starts below the extents.
+/// `count` pseudo-random starts below the extents.
 pub(crate) fn walk(count: usize, extents: &[u64]) -> Vec<Vec<u64>> {
     let mut state = 12_345_u64;
     let mut next = |extent: &u64| {

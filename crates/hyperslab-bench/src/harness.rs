@@ -1,4 +1,4 @@
-//! Timing, and the lines that come out of it.
+//! Timing, and the resulting table rows.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -6,23 +6,23 @@ use std::time::Instant;
 
 use crate::results::{Line, Results};
 
-/// Why a case could not be run.
+/// The error says why a case could not run.
 pub(crate) type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-/// Runs of each contender; the median counts.
+/// Runs per contender, of which the median counts.
 pub(crate) const RUNS: usize = 5;
-/// Where emptied folders wait for the end.
+/// The folder for emptied files until the end of the run.
 const ASIDE: &str = "emptied";
-/// The size whose results are kept with the project, in mebibytes.
+/// The field size in mebibytes whose results are committed.
 const FULL: u64 = 1024;
-/// Our own name among the contenders.
+/// Our name among the contenders.
 pub(crate) const OURS: &str = "hyperslab";
 
-/// The run: which cases, where files are, what came out.
+/// A run: the selected cases, the files and the results.
 #[derive(Debug)]
 pub(crate) struct Bench {
     words: Vec<String>,
-    /// Bytes of the field.
+    /// The size of the field in bytes.
     pub(crate) bytes: u64,
     pub(crate) files: PathBuf,
     pub(crate) python: Option<PathBuf>,
@@ -31,7 +31,8 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// From the command line. Results of a full-size run go to `bench/`, those of any other beside the files.
+    /// Parses the command line. Results of a full-size run go to `bench/`, those of any other to the folder of the
+    /// files.
     pub(crate) fn from_arguments(arguments: impl Iterator<Item = String>) -> Outcome<Self> {
         let (mut words, mut mebibytes, mut out) = (Vec::new(), FULL, None);
         let mut arguments = arguments;
@@ -56,7 +57,7 @@ impl Bench {
         Ok(Self { words, bytes: mebibytes << 20, files, python, area: "", results })
     }
 
-    /// Is this case asked for? By a word in its name, or by its area's name.
+    /// Returns true if the case is selected, by a word in its name or by its area.
     pub(crate) fn wants(&self, case: &str) -> bool {
         let asked = |word: &String| case.contains(word.as_str()) || word == self.area;
         self.words.is_empty() || self.words.iter().any(asked)
@@ -77,7 +78,7 @@ impl Bench {
         }
     }
 
-    /// A file that is made once and kept.
+    /// A file that is created once and kept.
     pub(crate) fn file(&self, name: &str, make: impl FnOnce(&Path) -> Outcome) -> Outcome<PathBuf> {
         let path = self.files.join(format!("{}-{name}", self.bytes >> 20));
         if !path.exists() {
@@ -87,7 +88,7 @@ impl Bench {
         Ok(path)
     }
 
-    /// Puts a line into the table, shows it at once and keeps it: a run that is broken off loses nothing.
+    /// Adds a row to the table, prints it and saves it, so that an aborted run loses nothing.
     pub(crate) fn line(&mut self, case: &str, seconds: impl IntoIterator<Item = (String, f64)>, note: &str) {
         let line = Line {
             area: self.area.to_owned(),
@@ -112,12 +113,12 @@ impl Bench {
     }
 }
 
-/// The median time of several runs, after one that warms up.
+/// The median time of several runs after a warm-up.
 pub(crate) fn median(work: impl FnMut() -> Outcome) -> Outcome<f64> {
     median_prepared(|| Ok(()), work)
 }
 
-/// The same, each run after preparing it, which does not count.
+/// Like [`median`], with an untimed preparation of each run.
 fn median_prepared(mut prepare: impl FnMut() -> Outcome, mut work: impl FnMut() -> Outcome) -> Outcome<f64> {
     let mut seconds = Vec::with_capacity(RUNS);
     for run in 0..=RUNS {
@@ -131,12 +132,12 @@ fn median_prepared(mut prepare: impl FnMut() -> Outcome, mut work: impl FnMut() 
     Ok(middle(seconds))
 }
 
-/// A contender's name and its median.
+/// A contender's name and median time.
 pub(crate) fn timed(name: &str, work: impl FnMut() -> Outcome) -> Outcome<(String, f64)> {
     Ok((name.to_owned(), median(work)?))
 }
 
-/// Contenders and their medians, run in turn: a bad moment of the machine falls on all.
+/// Contenders and their median times. Runs alternate, so that a slow moment of the machine affects all contenders.
 pub(crate) fn timed_in_turn<const N: usize>(
     contenders: [(&str, &mut dyn FnMut() -> Outcome); N],
 ) -> Outcome<Vec<(String, f64)>> {
@@ -163,13 +164,13 @@ pub(crate) fn timed_in_turn_prepared<const N: usize>(
     Ok(contenders.iter().map(|(name, _)| (*name).to_owned()).zip(medians).collect())
 }
 
-/// The median.
+/// The median of times.
 fn middle(mut seconds: Vec<f64>) -> f64 {
     seconds.sort_by(f64::total_cmp);
     seconds[seconds.len() / 2]
 }
 
-/// A contender's name and its median, each run after preparing it, which does not count.
+/// A contender's name and median time, with an untimed preparation of each run.
 pub(crate) fn timed_prepared(
     name: &str,
     prepare: impl FnMut() -> Outcome,
@@ -178,10 +179,10 @@ pub(crate) fn timed_prepared(
     Ok((name.to_owned(), median_prepared(prepare, work)?))
 }
 
-/// Takes away what a run left.
+/// Removes the files of a run.
 ///
-/// Of a folder of many files, the files are emptied and put aside until the bench ends: ext4 steps over every inode that
-/// was freed in the last minutes, one by one, so that files made after many were removed cost several times as much.
+/// In a folder of many files, the files are only emptied and moved aside until the benchmark ends: ext4 scans every
+/// inode that was freed in the last minutes, so creating files after many removals takes several times as long.
 pub(crate) fn clear(path: &Path) -> Outcome {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => {
@@ -198,15 +199,15 @@ pub(crate) fn clear(path: &Path) -> Outcome {
     Ok(())
 }
 
-/// Takes files out of the system's memory, as far as it lets go of them: an area that writes should not pay for making
-/// room of what another one read.
+/// Evicts files from the page cache as far as possible, so that a case that writes does not pay for evicting what
+/// another one read.
 fn forget(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         if path.is_dir() {
             forget(&path);
         } else if let Ok(file) = std::fs::File::open(&path) {
-            // Where it is not known, nothing is lost but a fair start.
+            // Not available on other systems; only the start is less fair then.
             #[cfg(target_os = "linux")]
             let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
             drop(file);
@@ -226,7 +227,7 @@ fn empty(folder: &Path) -> Outcome {
     Ok(())
 }
 
-/// A line on stderr.
+/// Prints a line to stderr.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -1,5 +1,5 @@
-//! HDF5 files that libhdf5 wrote: large reads, many small chunks, many small datasets; against h5py and the Rust crates
-//! that read HDF5.
+//! HDF5 files written by libhdf5: large reads, many small chunks, many small datasets, compared with h5py and the
+//! Rust crates that read HDF5.
 
 mod contender;
 #[cfg(feature = "crates")]
@@ -18,11 +18,11 @@ use crate::harness::{Bench, Outcome, say};
 use crate::memory::Watch;
 use crate::peers;
 
-/// The fields: the name of the line and of the case in `peers.py` that makes the file.
+/// The fields: the case, and the case in `peers.py` that creates the file.
 const FIELDS: [(&str, &str); 3] =
     [("hdf5 raw", "hdf5_raw"), ("hdf5 shuffle gzip-4", "hdf5_gzip"), ("hdf5 shuffle zstd-3", "hdf5_zstd")];
 
-/// What is done with a field.
+/// The operations on a field.
 const FIELD_CASES: [(&str, &str); 3] =
     [("full read, new buffer", "full"), ("full read, reused buffer", "into"), ("100 boxes of 32³", "boxes")];
 
@@ -36,7 +36,7 @@ const CHUNK_CASES: [(&str, &str); 3] = [
 /// 100,000 small datasets in one group. Every run opens the file again.
 const NAME_CASES: [(&str, &str); 2] = [("open, read one by name", "one"), ("open, list all names", "names")];
 
-/// The first word of a contender's process.
+/// The first argument of a contender's process.
 pub(crate) const CONTENDER: &str = "hdf5-contender";
 
 pub(crate) fn run(bench: &mut Bench) -> Outcome {
@@ -50,15 +50,16 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
 
 fn fields(bench: &mut Bench) -> Outcome {
     let bytes = bench.bytes;
-    for (field, made) in FIELDS {
+    for (field, created_once) in FIELDS {
         for (what, case) in FIELD_CASES {
             let line = format!("{field} {what}");
             if !bench.wants(&line) {
                 continue;
             }
             let source = bench.file("field.npy", |path| data::write_npy(bytes, path))?;
-            let file =
-                bench.file(made, |path| peers::make_from(bench, &format!("make_{made}"), &source, path))?;
+            let file = bench.file(created_once, |path| {
+                peers::make_from(bench, &format!("make_{created_once}"), &source, path)
+            })?;
             compare(bench, &line, case, &file)?;
         }
     }
@@ -68,7 +69,7 @@ fn fields(bench: &mut Bench) -> Outcome {
 fn many_chunks(bench: &mut Bench) -> Outcome {
     for (line, case) in CHUNK_CASES {
         if bench.wants(line) {
-            let file = made(bench, "hdf5_many_chunks", "make_many_chunks")?;
+            let file = created_once(bench, "hdf5_many_chunks", "make_many_chunks")?;
             compare(bench, line, case, &file)?;
         }
     }
@@ -79,15 +80,15 @@ fn many_datasets(bench: &mut Bench, form: &str, make: &str) -> Outcome {
     for (what, case) in NAME_CASES {
         let line = format!("hdf5 100,000 datasets in an {form}: {what}").replace("an new", "a new");
         if bench.wants(&line) {
-            let file = made(bench, &make.replace("make", "hdf5"), make)?;
+            let file = created_once(bench, &make.replace("make", "hdf5"), make)?;
             compare(bench, &line, case, &file)?;
         }
     }
     Ok(())
 }
 
-/// A file whose size is not the field's.
-fn made(bench: &Bench, name: &str, case: &str) -> Outcome<PathBuf> {
+/// A file that is created once and kept. Its size does not depend on the field's.
+fn created_once(bench: &Bench, name: &str, case: &str) -> Outcome<PathBuf> {
     let path = bench.files.join(name);
     if !path.exists() {
         say(&format!("making {}", path.display()));
@@ -96,7 +97,7 @@ fn made(bench: &Bench, name: &str, case: &str) -> Outcome<PathBuf> {
     Ok(path)
 }
 
-/// Runs all contenders on the same case, each in its own process. Those that cannot do it are named.
+/// Runs all contenders on the same case, each in its own process. The note names those that do not support it.
 fn compare(bench: &mut Bench, line: &str, case: &str, file: &Path) -> Outcome {
     let (mut seconds, mut notes) = (Vec::new(), Vec::new());
     for contender in contender::all(bench) {
@@ -114,7 +115,7 @@ fn compare(bench: &mut Bench, line: &str, case: &str, file: &Path) -> Outcome {
     Ok(())
 }
 
-/// The Rust crates that write the field in `source`: their times, and what else is to be said of them.
+/// Times of the Rust crates that write the field in `source`, and notes about them.
 pub(crate) fn writers(bench: &Bench, case: &str, source: &Path) -> Outcome<(Vec<(String, f64)>, String)> {
     let (mut seconds, mut notes) = (Vec::new(), String::new());
     for contender in contender::writers(bench) {
@@ -129,8 +130,8 @@ pub(crate) fn writers(bench: &Bench, case: &str, source: &Path) -> Outcome<(Vec<
     Ok((seconds, notes))
 }
 
-/// A contender's process: `hdf5-contender CRATE CASE FILE` prints the median seconds and the peak of its own memory
-/// in kibibytes.
+/// The contender's process: `hdf5-contender CRATE CASE FILE` prints the median seconds and the peak of its private
+/// memory in kibibytes.
 pub(crate) fn serve(arguments: &[String]) -> Outcome {
     let [name, case, file] = arguments else { return Err("a contender: CRATE CASE FILE".into()) };
     let file = Path::new(file);

@@ -1,5 +1,5 @@
-//! HDF5 files that we write: a whole field, frame after frame, and very many chunks, against h5py and the Rust crates that
-//! write.
+//! Writing HDF5 files: a whole field, frame by frame, and very many chunks, compared with h5py and the Rust crates
+//! that write HDF5.
 
 use std::path::Path;
 
@@ -14,9 +14,9 @@ use crate::peers::timed_in;
 
 /// The script of the peers.
 const SCRIPT: &str = "hdf5_write.py";
-/// The most memory that writing may take.
+/// The memory limit for writing.
 const MEMORY: u64 = 256 << 20;
-/// Frames that are appended, the cells of each, and how often they are flushed.
+/// The number of appended frames, the cells of each, and the number of frames per flush.
 const FRAMES: u64 = 200_000;
 const CELLS: [u64; 2] = [8, 8];
 const EVERY: u64 = 1000;
@@ -67,7 +67,7 @@ fn field(bench: &mut Bench, line: &str, case: &str, filters: &[Filter]) -> Outco
         .with_memory(MEMORY);
     let watch = Watch::start();
     let ours = timed(OURS, || {
-        // Removed by the clock, as h5py empties it by the clock.
+        // Removing the old file is timed, because h5py truncates it within the timed part.
         let _ = std::fs::remove_file(&target);
         convert(&hyperslab::open(&source)?, &target, Format::HDF5, &options, &Progress::default())?;
         Ok(())
@@ -83,7 +83,7 @@ fn field(bench: &mut Bench, line: &str, case: &str, filters: &[Filter]) -> Outco
     Ok(())
 }
 
-/// A dataset without frames.
+/// Creates a dataset without frames.
 fn start(path: &Path) -> Outcome {
     let mut options = Hdf5Options::default();
     options.replace = true;
@@ -142,7 +142,7 @@ fn chunks(bench: &mut Bench) -> Outcome {
     let size = std::fs::metadata(&target)?.len();
     let theirs = timed_in(bench, SCRIPT, "h5py, write_direct_chunk", "chunks", [&target])?;
     let their_size = std::fs::metadata(&target)?.len();
-    // The data are one byte a chunk on both sides.
+    // On both sides, the data take one byte per chunk.
     let note =
         format!("index of {} bytes, libhdf5's has {}", size - CHUNKS, their_size.saturating_sub(CHUNKS));
     bench.line("hdf5 write a million chunks", [ours].into_iter().chain(theirs), &note);

@@ -1,9 +1,9 @@
-//! Where the figures come from: the machine and the versions of everything that ran.
+//! The environment of the results: the machine and the versions of all contenders.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Names and versions, in the order in which they are shown.
+/// Names and versions, in display order.
 pub(crate) fn facts(python: Option<&Path>) -> Vec<(String, String)> {
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     let mut facts = vec![("cores".to_owned(), cores.to_string())];

@@ -1,11 +1,12 @@
-//! Us and the peers on the same work in one run, as ratios: machines are noisy, so a second means nothing here.
+//! Hyperslab and its peers on the same work in one run, reported as ratios, because absolute times depend on the
+//! machine.
 //!
 //! ```text
-//! cargo xtask bench [--size MIB] [--out FOLDER] [WORD …]     only cases with one of the words in their name, or of that area
+//! cargo xtask bench [--size MIB] [--out FOLDER] [WORD …]     only cases whose name or area matches a word
 //! ```
 //!
-//! An area is a module and has its own script for the peers. Results are merged into `bench/results.jsonl`, from which
-//! `bench/RESULTS.md` and its picture are made.
+//! An area is a module with its own script for the peers. Results are merged into `bench/results.jsonl`, from which
+//! `bench/RESULTS.md` and its chart are generated.
 
 mod compare;
 mod convert;
@@ -32,7 +33,7 @@ mod zvf;
 
 use harness::{Bench, Outcome};
 
-/// An area's name and what measures it.
+/// An area's name and function.
 type Area = (&'static str, fn(&mut Bench) -> Outcome);
 
 /// The measured cases, in table order.
@@ -50,7 +51,7 @@ const AREAS: &[Area] = &[
     ("hdf5_write", hdf5_write::run),
 ];
 
-/// Names, documents and footers are many small pieces of memory, taken and given back on several threads.
+/// Names, documents and footers are many small allocations, made and freed on several threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -65,7 +66,7 @@ fn main() -> std::process::ExitCode {
     }
 }
 
-/// Runs all areas; did all of them succeed?
+/// Runs all areas. Returns true if all succeeded.
 fn run() -> Outcome<bool> {
     let mut arguments = std::env::args().skip(1).peekable();
     if arguments.next_if(|word| word == tiledb::CONSOLIDATE).is_some() {

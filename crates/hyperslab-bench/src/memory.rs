@@ -1,12 +1,12 @@
-//! The private memory of the process while something runs. Pages of mapped files belong to the system and do not
-//! count.
+//! Measures the private memory of the process during an operation. Pages of mapped files belong to the system and do
+//! not count.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Looks every few milliseconds.
+/// Samples the memory every few milliseconds.
 #[derive(Debug)]
 pub(crate) struct Watch {
     before: Option<u64>,
@@ -16,7 +16,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Starts to look.
+    /// Starts sampling.
     pub(crate) fn start() -> Self {
         let (peak, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (seen, end) = (Arc::clone(&peak), Arc::clone(&stop));
@@ -29,7 +29,7 @@ impl Watch {
         Self { before: own(), peak, stop, thread }
     }
 
-    /// The most that was taken on top of what was there before; `None` if the system does not tell.
+    /// The peak beyond the memory in use at the start; `None` if the system does not report it.
     pub(crate) fn peak(self) -> Option<u64> {
         self.stop.store(true, Ordering::Relaxed);
         let _ = self.thread.join();
@@ -37,7 +37,7 @@ impl Watch {
     }
 }
 
-/// Bytes of the process that belong to no file.
+/// The private memory of the process in bytes.
 fn own() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;

@@ -10,11 +10,11 @@ const LABELS: f64 = 330.0;
 const WIDTH: f64 = 980.0;
 const TOP: f64 = 58.0;
 const MARGIN: f64 = 24.0;
-/// The axis goes from here to there, in powers of ten.
+/// The range of the axis, in powers of ten.
 const LOW: f64 = -1.0;
 const HIGH: f64 = 3.0;
 
-/// The chart of all lines that have a ratio.
+/// Draws the chart of all rows that have a ratio.
 pub(crate) fn draw(lines: &[Line]) -> String {
     let shown: Vec<&Line> =
         lines.iter().filter(|line| !line.peers().is_empty() && line.ours() > 0.0).collect();
@@ -72,7 +72,7 @@ fn row(svg: &mut String, y: f64, line: &Line) {
 fn legend(svg: &mut String) {
     let (x, y) = (LABELS, 38.0);
     let _ = writeln!(svg, "<circle cx=\"{x}\" cy=\"{}\" r=\"4.5\" fill=\"#06c\"/>", y - 4.0);
-    text(svg, x + 9.0, y, "fill=\"#222\"", "a peer that does the same");
+    text(svg, x + 9.0, y, "fill=\"#222\"", "a peer doing the same work");
     let _ = writeln!(svg, "<circle cx=\"{}\" cy=\"{}\" r=\"3\" fill=\"#999\"/>", x + 190.0, y - 4.0);
     text(svg, x + 199.0, y, "fill=\"#222\"", "a bound: copying, decoding or summing in memory, alone");
 }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_stand_in_their_order_and_names_are_escaped() {
+    fn ratios_are_in_order_and_names_are_escaped() {
         assert!(place(0.5) < place(1.0) && place(1.0) < place(3.0));
         assert_eq!(place(1e9), place(1e3));
         let seconds = BTreeMap::from([("hyperslab".to_owned(), 1.0), ("a<b".to_owned(), 2.0)]);

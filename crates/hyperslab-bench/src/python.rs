@@ -1,6 +1,6 @@
-//! The Python module against the libraries that own the formats: the time to a NumPy array.
+//! The Python module compared with the formats' own libraries: the time to a NumPy array.
 //!
-//! All contenders run in Python, in the environment that `HYPERSLAB_PYTHON` names: the one with our wheel in it.
+//! All contenders run in Python, in the environment given by `HYPERSLAB_PYTHON`, in which our wheel is installed.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,8 @@ use crate::query::file;
 
 /// The script of all contenders.
 const SCRIPT: &str = "python.py";
-/// The format, its raw and compressed files, and who else reads it: their names for people and for the script.
+/// The format, its raw and compressed files, and the other library that reads it: its display name and its name in
+/// the script.
 const FILES: [(&str, &str, &str, (&str, &str)); 4] = [
     ("tet", "raw.tet", "zstd.tet", ("tet-py", "tet")),
     ("hdf5", "hdf5_raw", "hdf5_gzip", ("h5py", "h5py")),
@@ -46,7 +47,7 @@ fn all(bench: &mut Bench) -> Outcome {
         }
     }
     let h5py = ("h5py", "h5py");
-    // Of a compressed array, all of it is decoded: every chunk has some of the indices.
+    // A compressed array is decoded completely, because every chunk contains some of the indices.
     for (line, name, make) in [
         ("python hdf5 raw 100,000 indices", "line-raw.h5", "make_line"),
         ("python hdf5 compressed 100,000 indices", "line-gzip.h5", "make_line_gzip"),

@@ -1,5 +1,5 @@
-//! Folds of whole arrays: against NumPy on an array in memory, against decoding alone, and against the libraries that own
-//! the formats.
+//! Folds of whole arrays, compared with NumPy on an array in memory, with decoding alone, and with the formats' own
+//! libraries.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -17,9 +17,9 @@ use crate::reads::array;
 
 /// The script of the peers.
 const SCRIPT: &str = "query.py";
-/// The most memory that a fold may take.
+/// The memory limit for a fold.
 const MEMORY: u64 = 256 << 20;
-/// What is folded: the name of the format, of the raw file, of the compressed file.
+/// The queried files: the name of the format, of the raw file, and of the compressed file.
 const FILES: [(&str, &str, &str); 4] = [
     ("tet", "raw.tet", "zstd.tet"),
     ("hdf5", "hdf5_raw", "hdf5_gzip"),
@@ -77,7 +77,7 @@ pub(crate) fn file(bench: &Bench, name: &str) -> Outcome<PathBuf> {
 }
 
 fn chunked(source: &Path, path: &Path, format: Format, chunks: &[u64], filters: Vec<Filter>) -> Outcome {
-    // Nobody keeps 65,536 objects of 256 bytes.
+    // 65,536 objects of 256 bytes are not a realistic store.
     let shards = (chunks == TINY_CHUNK).then(|| vec![64]);
     let options = ConvertOptions::default()
         .with_chunk_shape(chunks.to_vec())
@@ -87,7 +87,7 @@ fn chunked(source: &Path, path: &Path, format: Format, chunks: &[u64], filters: 
     Ok(())
 }
 
-/// Our time of a query, and the most memory of our own that was in use.
+/// Our time for a query, and the peak of private memory.
 fn ours(reader: &ArrayReader, query: &Query) -> Outcome<((String, f64), String)> {
     let watch = crate::memory::Watch::start();
     let time = timed(OURS, || {
@@ -97,7 +97,7 @@ fn ours(reader: &ArrayReader, query: &Query) -> Outcome<((String, f64), String)>
     Ok((time, peak(watch)))
 }
 
-/// The most memory that was taken, in words.
+/// The peak memory as text.
 fn peak(watch: crate::memory::Watch) -> String {
     watch.peak().map_or(String::new(), |bytes| format!("{} MiB of memory", bytes.div_ceil(1 << 20)))
 }
@@ -127,7 +127,7 @@ fn uncompressed(bench: &mut Bench, line: &str, format: &str, file: &Path) -> Out
     Ok(())
 }
 
-/// The library that owns the format, doing the same.
+/// The format's own library on the same work.
 fn owner(bench: &Bench, format: &str, what: &str, file: &Path) -> Outcome<Option<(String, f64)>> {
     let (name, case) = match format {
         "hdf5" => ("h5py", "hdf5"),
@@ -138,7 +138,7 @@ fn owner(bench: &Bench, format: &str, what: &str, file: &Path) -> Outcome<Option
     timed_in(bench, SCRIPT, name, &format!("{case}_{what}"), [file])
 }
 
-/// A mean of compressed chunks, against decoding them on the same threads and doing nothing else.
+/// The mean of compressed chunks, compared with only decoding them on the same threads.
 fn decoded(bench: &mut Bench, line: &str, format: &str, file: &Path) -> Outcome {
     let reader = array(file)?;
     let query = Query::new(Operation::Mean).memory(MEMORY);
@@ -173,7 +173,7 @@ fn decoded(bench: &mut Bench, line: &str, format: &str, file: &Path) -> Outcome 
     Ok(())
 }
 
-/// The mean of very many very small chunks.
+/// The mean of very many small chunks.
 fn tiny(bench: &mut Bench, line: &str, format: &str) -> Outcome {
     let npy = bench.file("tiny.npy", |path| {
         let bytes = TINY_SHAPE.iter().product::<u64>() * 4;

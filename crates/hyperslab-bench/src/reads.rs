@@ -1,4 +1,4 @@
-//! The common inputs of all areas: arrays of files, and the boxes read from them.
+//! Helpers shared by all areas: arrays of files, and the boxes read from them.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub(crate) fn array(path: &Path) -> Outcome<ArrayReader> {
     Ok(store.reader(found.ok_or("no array")?))
 }
 
-/// The same boxes for everybody.
+/// The selections of the boxes that all contenders read.
 pub(crate) fn box_selections(reader: &ArrayReader) -> Outcome<Vec<Selection>> {
     let boxes = data::boxes(reader.schema().shape());
     Ok(boxes

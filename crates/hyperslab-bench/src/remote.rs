@@ -1,6 +1,6 @@
-//! Stores behind a server with 30 ms of latency and 100 MB/s a connection, against the peers' own remote readers.
+//! Stores behind a server with 30 ms of latency and 100 MB/s per connection, compared with the peers' remote readers.
 //!
-//! Every run opens the store anew. The note gives requests and bytes of one run of each contender.
+//! Every run opens the store again. The note gives the requests and bytes of one run per contender.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -14,13 +14,13 @@ use crate::harness::{Bench, OURS, Outcome, RUNS, timed};
 use crate::peers;
 
 const SCRIPT: &str = "remote_peer.py";
-/// The folder that is served, which is also the name of the bucket.
+/// The served folder, which is also the name of the bucket.
 const BUCKET: &str = "remote";
 
 /// A peer's name, and the prefix of its cases in `remote_peer.py`.
 type Peer = (&'static str, &'static str);
 
-/// The stores, and who else reads them.
+/// The stores, and the peers that read them.
 const STORES: [(&str, &str, &[Peer]); 6] = [
     ("HDF5", "field.h5", &[("h5py, 8 MiB blocks", "h5py")]),
     ("Zarr", "field.zarr", &[("zarr-python, obstore", "zarr"), ("tensorstore", "tensorstore")]),
@@ -30,7 +30,7 @@ const STORES: [(&str, &str, &[Peer]); 6] = [
     ("NetCDF-4", "many.nc", &[("xarray, h5netcdf, 8 MiB blocks", "xarray")]),
 ];
 
-/// What is read: the name of the line, of the case in the script, and the selection; no selection lists the nodes.
+/// The reads: the case, the case in the script, and the selection. Without a selection, the nodes are listed.
 const READS: [(&str, &str, Option<&str>); 4] = [
     ("list", "list", None),
     ("a plane", "plane", Some("[50]")),

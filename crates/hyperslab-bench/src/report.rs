@@ -1,4 +1,4 @@
-//! The table in Markdown, and the chart for the front page.
+//! The results as a Markdown table, and the table of the README.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -7,13 +7,13 @@ use crate::harness::{Outcome, say};
 use crate::results::{Line, Results, is_bound, time};
 use crate::{machine, picture, summary};
 
-/// Writes `RESULTS.md` and `results.svg` beside the lines.
+/// Writes `RESULTS.md` and `results.svg` beside the results.
 pub(crate) fn write(results: &Results, python: Option<&Path>) -> Outcome {
     std::fs::create_dir_all(&results.folder)?;
     let table = results.folder.join("RESULTS.md");
     std::fs::write(&table, markdown(results, &machine::facts(python))?)?;
     std::fs::write(results.folder.join("results.svg"), picture::draw(&results.lines))?;
-    // Results that are kept with the project are on its front page.
+    // Committed results also appear in the README.
     let page = results.folder.join("../README.md");
     if page.exists() {
         summary::write(&results.lines, &page)?;
@@ -24,11 +24,11 @@ pub(crate) fn write(results: &Results, python: Option<&Path>) -> Outcome {
 
 fn markdown(results: &Results, facts: &[(String, String)]) -> Outcome<String> {
     let mut text = String::from(
-        "# Us and the peers on the same work\n\n\
-         Written by `cargo xtask bench`; `cargo xtask bench WORD …` repeats the cases with such a word in their name, or of\n\
-         such an area, and leaves the other lines as they are. Each figure is the median of several runs after one that warms\n\
-         up; what counts is the ratio of times taken in one run, the peer's to ours: above 1 we are faster. *Italics* are\n\
-         bounds, not peers: bytes copied, frames decoded, a sum in memory, and nothing else done.\n\n\
+        "# Speed compared with the reference libraries\n\n\
+         Written by `cargo xtask bench`; `cargo xtask bench WORD …` repeats the cases whose name contains the word, or those of\n\
+         that area, and keeps the other rows. Each figure is the median of several runs after a warm-up. The ratio compares\n\
+         times of one run, the peer's to ours: above 1 we are faster. *Italics* are lower bounds, not peers: copying bytes,\n\
+         decoding frames or summing in memory, and nothing else.\n\n\
          ![ratios](results.svg)\n\n",
     );
     for (name, value) in facts {
@@ -59,7 +59,7 @@ fn row(text: &mut String, line: &Line) -> Outcome {
     Ok(())
 }
 
-/// The areas, in the order of their first lines.
+/// The areas, in the order of their first rows.
 pub(crate) fn areas(lines: &[Line]) -> Vec<&str> {
     let mut areas: Vec<&str> = Vec::new();
     for line in lines {

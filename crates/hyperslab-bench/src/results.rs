@@ -1,4 +1,4 @@
-//! What came out, kept as one JSON object a line: a later run replaces the lines that it measured again and leaves the
+//! Results, stored as one JSON object per line. A later run replaces the rows that it measured again and keeps the
 //! others, so that single areas can be repeated.
 
 use std::collections::BTreeMap;
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::harness::{OURS, Outcome};
 
-/// One line of the table: what was done, how long each contender took.
+/// A row of the table: a case and the time of each contender.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Line {
-    /// The module that measured it.
+    /// The area that measured it.
     pub(crate) area: String,
     pub(crate) case: String,
-    /// The size of the field that the run worked on.
+    /// The size of the field used by the run, in mebibytes.
     pub(crate) mebibytes: u64,
     /// Seconds by contender; ours is `hyperslab`.
     pub(crate) seconds: BTreeMap<String, f64>,
     pub(crate) note: String,
 }
 
-/// Words of the cases that do not work on the field: their names say what they work on.
+/// Words of cases that do not use the field. Their names state what they use.
 const OTHER_SIZES: &[&str] = &[
     "200,000 chunks",
     "65,536 chunks",
@@ -43,7 +43,7 @@ const OTHER_SIZES: &[&str] = &[
 ];
 
 impl Line {
-    /// What was worked on, as the table shows it.
+    /// The size column of the table.
     pub(crate) fn size(&self) -> String {
         let own = OTHER_SIZES.iter().any(|word| self.case.contains(word));
         if own { "as named".to_owned() } else { format!("{} MiB", self.mebibytes) }
@@ -54,7 +54,7 @@ impl Line {
         self.seconds.get(OURS).copied().unwrap_or(f64::NAN)
     }
 
-    /// The others, the fastest first.
+    /// The other contenders, the fastest first.
     pub(crate) fn peers(&self) -> Vec<(&str, f64)> {
         let others = self.seconds.iter().filter(|(name, _)| *name != OURS);
         let mut peers: Vec<_> = others.map(|(name, seconds)| (name.as_str(), *seconds)).collect();
@@ -62,7 +62,7 @@ impl Line {
         peers
     }
 
-    /// For people who watch.
+    /// The row as text, for progress output.
     pub(crate) fn text(&self) -> String {
         let mut text = format!("{:<44} {:>9}", self.case, time(self.ours()));
         for (name, seconds) in self.peers() {
@@ -72,23 +72,24 @@ impl Line {
     }
 }
 
-/// Is this contender a bound (bytes moved, frames decoded, and nothing else) rather than somebody who does the same work?
+/// Returns true if the contender is a lower bound (only copying bytes or decoding frames) and does not do the same
+/// work.
 pub(crate) fn is_bound(contender: &str) -> bool {
     ["memory copy", "decoding only", "in memory", "cp", "reading only"]
         .iter()
         .any(|word| contender.contains(word))
 }
 
-/// All lines that are known, by area and in the order in which they were first measured.
+/// All known rows, by area, in the order in which they were first measured.
 #[derive(Debug)]
 pub(crate) struct Results {
-    /// The folder that they are kept in.
+    /// The folder with the results.
     pub(crate) folder: PathBuf,
     pub(crate) lines: Vec<Line>,
 }
 
 impl Results {
-    /// The results of earlier runs in a folder.
+    /// Loads the results of earlier runs from a folder.
     pub(crate) fn open(folder: &Path) -> Outcome<Self> {
         let path = folder.join("results.jsonl");
         let text = if path.exists() { std::fs::read_to_string(path)? } else { String::new() };
@@ -96,7 +97,7 @@ impl Results {
         Ok(Self { folder: folder.to_owned(), lines })
     }
 
-    /// Takes a line in the place of the one of the same case and size, or after the last of its area.
+    /// Replaces the row of the same case and size, or adds the row after the last one of its area.
     pub(crate) fn put(&mut self, line: Line) -> Outcome {
         let same = |known: &Line| known.case == line.case && known.mebibytes == line.mebibytes;
         if let Some(known) = self.lines.iter_mut().find(|known| same(known)) {
@@ -115,7 +116,7 @@ impl Results {
             text.push_str(&serde_json::to_string(line)?);
             text.push('\n');
         }
-        // Whole or not at all: a run may be broken off at any line.
+        // Replace the file in one step, because a run may be aborted at any time.
         let beside = self.folder.join("results.jsonl.new");
         std::fs::write(&beside, text)?;
         std::fs::rename(beside, self.folder.join("results.jsonl"))?;
@@ -123,7 +124,7 @@ impl Results {
     }
 }
 
-/// Seconds in the unit that suits them.
+/// A time in a suitable unit.
 pub(crate) fn time(seconds: f64) -> String {
     match seconds {
         s if s.is_nan() => "–".to_owned(),
@@ -143,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn a_size_is_that_of_the_case() {
+    fn sizes_depend_on_the_case() {
         assert_eq!(line("hdf5", "hdf5 raw full read", 1.0).size(), "1 MiB");
         assert_eq!(line("zvf", "zvf write 2 million points", 1.0).size(), "as named");
     }
 
     #[test]
-    fn a_later_run_replaces_its_own_lines_only() -> Outcome {
+    fn later_runs_only_replace_their_own_rows() -> Outcome {
         let folder = std::env::temp_dir().join(format!("hyperslab-bench-{}", std::process::id()));
         let mut results = Results::open(&folder)?;
         for (area, case) in [("a", "first"), ("b", "second"), ("a", "third")] {

@@ -1,4 +1,4 @@
-//! The front page's few lines: one for each thing that people do, against who they do it with today.
+//! The table of the README: one row per common task, compared with the usual tool.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -18,14 +18,14 @@ const HEADLINES: &[(&str, &str, &str)] = &[
     ("TileDB, sparse: 100 boxes of 5M points", "tiledb sparse 5M points 100 boxes", "tiledb-py"),
     ("Zarr Vectors: 100 boxes of 2M points", "zvf 100 boxes, 2 million points, zstd", "zarr-vectors"),
     ("`.tet`, zstd: read all of it, in Python", "python tet compressed full", "tet-py"),
-    ("HDF5 to Zarr, compressed anew", "convert hdf5 shuffle gzip-4 to zarr zstd-3", "gdalmdimtranslate"),
+    ("HDF5 to Zarr, recompressed", "convert hdf5 shuffle gzip-4 to zarr zstd-3", "gdalmdimtranslate"),
 ];
 
-/// Around the lines on the front page.
+/// The markers around the table in the README.
 const START: &str = "<!-- bench: written by `cargo xtask bench` -->";
 const END: &str = "<!-- /bench -->";
 
-/// The table of headlines; a case that was never measured is left out.
+/// The table of headlines. Cases that were never measured are left out.
 pub(crate) fn table(lines: &[Line]) -> Outcome<String> {
     let mut text =
         String::from("| 1 GiB unless named, two cores | ours | peer | ratio |\n|---|---|---|---|\n");
@@ -38,7 +38,7 @@ pub(crate) fn table(lines: &[Line]) -> Outcome<String> {
     Ok(text)
 }
 
-/// The page with its table replaced; unchanged if it has no place for one.
+/// The page with its table replaced; unchanged if it has no markers.
 pub(crate) fn replaced(page: &str, table: &str) -> String {
     let found = page.split_once(START).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
     match found {
@@ -47,7 +47,7 @@ pub(crate) fn replaced(page: &str, table: &str) -> String {
     }
 }
 
-/// Puts the table on the front page of the project.
+/// Writes the table to the README.
 pub(crate) fn write(lines: &[Line], page: &Path) -> Outcome {
     let text = std::fs::read_to_string(page)?;
     std::fs::write(page, replaced(&text, &table(lines)?))?;
@@ -60,7 +60,7 @@ mod tests {
     use crate::results::Results;
 
     #[test]
-    fn the_front_page_has_the_figures_that_were_measured() -> Outcome {
+    fn the_readme_has_the_measured_figures() -> Outcome {
         let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let results = Results::open(&project.join("bench"))?;
         let page = std::fs::read_to_string(project.join("README.md"))?;
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_place_of_the_table_changes() {
+    fn only_the_table_changes() {
         let page = format!("a\n{START}\nold\n{END}\nb\n");
         assert_eq!(replaced(&page, "new\n"), format!("a\n{START}\nnew\n{END}\nb\n"));
         assert_eq!(replaced("a", "new"), "a");

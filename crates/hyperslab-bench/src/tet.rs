@@ -13,7 +13,7 @@ use crate::harness::{Bench, Outcome, median, timed};
 use crate::peers;
 use crate::reads::{array, box_selections};
 
-/// The lines of this module.
+/// The cases of this module.
 const LINES: [&str; 5] = ["tet raw full", "tet raw view", "tet raw boxes", "tet zstd full", "tet open"];
 
 pub(crate) fn run(bench: &mut Bench) -> Outcome {
@@ -50,7 +50,7 @@ fn make(source: &Path, path: &Path, level: Option<i64>) -> Outcome {
     Ok(())
 }
 
-/// A full read into a buffer that is new each time, and into one that is reused, against copies of the same bytes.
+/// A full read into a new buffer and into a reused one, compared with copying the same bytes.
 fn full(bench: &mut Bench, raw: &Path) -> Outcome {
     let reader = array(raw)?;
     let all = Selection::all();
@@ -80,7 +80,7 @@ fn full(bench: &mut Bench, raw: &Path) -> Outcome {
     Ok(())
 }
 
-/// A contiguous selection is a view: its cost does not depend on its size.
+/// A contiguous selection is a view, so its cost does not depend on its size.
 fn view(bench: &mut Bench, npy: &Path) -> Outcome {
     let path = bench.file("planes.tet", |path| {
         let shape = data::shape(std::fs::metadata(npy)?.len());
@@ -115,7 +115,7 @@ fn boxes(bench: &mut Bench, raw: &Path, npy: &Path) -> Outcome {
     Ok(())
 }
 
-/// Two threads against one that decodes the same frames.
+/// Two threads, compared with one that decodes the same frames.
 fn compressed(bench: &mut Bench, zstd: &Path) -> Outcome {
     let reader = array(zstd)?;
     let all = Selection::all();
@@ -150,7 +150,7 @@ fn compressed(bench: &mut Bench, zstd: &Path) -> Outcome {
     Ok(())
 }
 
-/// A file of a million index rows: opened, and one chunk read.
+/// Opens a file with a million index rows, and reads one chunk.
 fn open(bench: &mut Bench) -> Outcome {
     const ROWS: u64 = 1_000_000;
     let path = bench.file("million.tet", |path| {

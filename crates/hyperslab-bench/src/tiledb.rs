@@ -1,4 +1,4 @@
-//! TileDB: dense arrays read and written, sparse arrays, many small fragments; against the library itself on two cores.
+//! TileDB: dense and sparse arrays, many small fragments, compared with the library itself on two cores.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -17,19 +17,21 @@ use crate::reads::{array, box_selections};
 /// Filters by name, with their levels.
 type Ours = &'static [(&'static str, Option<i64>)];
 
-/// The dense arrays: name of the lines, of the filters in `tiledb_peer.py`, and the same filters for us.
+/// The dense arrays: the case, the name of the filters in `tiledb_peer.py`, and the same filters for us.
 const DENSE: [(&str, &str, Ours); 3] = [
     ("tiledb raw", "raw", &[]),
     ("tiledb zstd-3", "zstd", &[("zstd", Some(3))]),
     ("tiledb byteshuffle zstd-3", "shuffle", &[("byteshuffle", None), ("zstd", Some(3))]),
 ];
-/// Points of the sparse array, the side of its square, and of the boxes: as in `tiledb_peer.py`.
+/// The number of points of the sparse array, the side of its square, and the size of the boxes, as in
+/// `tiledb_peer.py`.
 const POINTS: usize = 5_000_000;
 const SIDE: f64 = 1000.0;
 const SPARSE_BOX: f64 = 20.0;
-/// The number of runs of a case that is prepared again each time.
+/// The number of runs of a case that is prepared again for each run.
 const RUNS: usize = 3;
-/// The word by which the bench starts itself to consolidate in a process of its own, whose memory is then its own.
+/// The argument with which the benchmark starts itself to consolidate in a separate process, in order to measure its
+/// memory.
 pub(crate) const CONSOLIDATE: &str = "--consolidate";
 
 pub(crate) fn run(bench: &mut Bench) -> Outcome {
@@ -57,18 +59,18 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
     fragments(bench)
 }
 
-/// Runs a case of `tiledb_peer.py` that makes a file.
+/// Runs a case of `tiledb_peer.py` that creates a file.
 fn make(bench: &Bench, case: &str, arguments: &[&Path]) -> Outcome {
     peers::make_in(bench, "tiledb_peer.py", case, arguments)
 }
 
-/// The library's median of a case that also prints its memory in KiB to stderr.
+/// The library's median time of a case that also prints its memory in KiB to stderr.
 fn peer_with_memory(bench: &Bench, case: &str, arguments: &[&Path]) -> Outcome<Option<((String, f64), u64)>> {
     let Some(python) = &bench.python else { return Ok(None) };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tiledb_peer.py");
     let output = Command::new(python).arg(script).arg(case).args(arguments).output()?;
-    let told = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    let last = told.lines().last().unwrap_or_default();
+    let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let last = stderr.lines().last().unwrap_or_default();
     if !output.status.success() {
         say(&format!("tiledb-py: {case} failed: {last}"));
         return Ok(None);
@@ -83,7 +85,7 @@ fn line(bench: &mut Bench, name: &str, ours: (String, f64), case: &str, argument
     Ok(())
 }
 
-/// A whole folder once more.
+/// Copies a folder.
 fn copy(from: &Path, to: &Path) -> Outcome {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {
@@ -98,7 +100,7 @@ fn copy(from: &Path, to: &Path) -> Outcome {
     Ok(())
 }
 
-/// Into a new buffer each time, as the library does.
+/// Reads into a new buffer each time, as the library does.
 fn full(bench: &mut Bench, name: &str, path: &Path) -> Outcome {
     let reader = array(path)?;
     let all = Selection::all();
@@ -143,7 +145,7 @@ fn write(bench: &mut Bench, name: &str, source: &Path, filters: &str, ours: Ours
     line(bench, name, ours, "dense_write", &[source, &target, filters.as_ref()])
 }
 
-/// Numbers from 0 to 1, the same ones on every machine.
+/// Numbers from 0 to 1, the same on every machine.
 fn numbers() -> impl Iterator<Item = f64> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     std::iter::repeat_with(move || {
@@ -162,7 +164,7 @@ fn write_points(path: &Path) -> Outcome {
     Ok(std::fs::write(path, bytes)?)
 }
 
-/// All rows of a scan, each column in one piece, as the library gives them.
+/// All rows of a scan, with each column in one piece, as the library returns them.
 fn rows(table: &hyperslab::TableReader, region: Vec<(String, Bounds)>) -> Outcome<Vec<Vec<u8>>> {
     let batches: Vec<_> =
         table.rows_of(&Scan { columns: None, region, filter: None })?.batches.collect::<Result<_, _>>()?;
@@ -238,7 +240,7 @@ fn fragments(bench: &mut Bench) -> Outcome {
         })?;
         if bench.wants(&names[0]) {
             let ours = timed("hyperslab", || {
-                // The details name every fragment: their footers are read.
+                // The details name every fragment, so all footers are read.
                 black_box(hyperslab::open(&source)?.inner().details()?);
                 Ok(())
             })?;
@@ -251,7 +253,7 @@ fn fragments(bench: &mut Bench) -> Outcome {
     Ok(())
 }
 
-/// Each consolidation in its own process, so that its memory is known.
+/// Runs each consolidation in its own process, in order to measure its memory.
 fn consolidate(bench: &mut Bench, name: &str, source: &Path) -> Outcome {
     let target = bench.files.join("tiledb-fragments-copy");
     let (mut seconds, mut most) = (Vec::new(), 0);
@@ -259,8 +261,8 @@ fn consolidate(bench: &mut Bench, name: &str, source: &Path) -> Outcome {
         clear(&target)?;
         copy(source, &target)?;
         let output = Command::new(std::env::current_exe()?).arg(CONSOLIDATE).arg(&target).output()?;
-        let told = String::from_utf8(output.stdout)?;
-        let mut words = told.split_whitespace();
+        let stdout = String::from_utf8(output.stdout)?;
+        let mut words = stdout.split_whitespace();
         let (Some(time), Some(memory)) = (words.next(), words.next()) else {
             return Err(format!("consolidating: {}", String::from_utf8_lossy(&output.stderr)).into());
         };
@@ -282,7 +284,7 @@ fn consolidate(bench: &mut Bench, name: &str, source: &Path) -> Outcome {
     Ok(())
 }
 
-/// What the process of its own does: prints the seconds and the most memory that it ever had, in KiB.
+/// The work of the separate process: prints the seconds and the peak memory in KiB.
 pub(crate) fn consolidate_here(path: PathBuf) -> Outcome {
     let start = Instant::now();
     hyperslab_tiledb::consolidate(&path, &hyperslab_tiledb::ConsolidateOptions::default())?;

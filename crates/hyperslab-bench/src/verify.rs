@@ -9,7 +9,7 @@ use crate::harness::{Bench, OURS, Outcome, timed_in_turn};
 use crate::query::file;
 use crate::reads::array;
 
-/// The name of the line and the file.
+/// The case and the file.
 const FILES: [(&str, &str); 8] = [
     ("verify tet raw", "raw.tet"),
     ("verify tet zstd", "zstd.tet"),
@@ -29,7 +29,7 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
         }
         let path = file(bench, name)?;
         let mut verify = || {
-            // As the command does it: read by position.
+            // Not mapped, as in the command.
             let options = OpenOptions::default().with_mapped(false);
             let report = hyperslab::open_with(&path, &options)?.verify(Depth::Deep)?;
             if report.ok() { Ok(()) } else { Err(format!("{report:?}").into()) }

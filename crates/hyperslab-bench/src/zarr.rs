@@ -1,4 +1,4 @@
-//! Zarr stores that zarr-python wrote, read and written, against zarr-python, tensorstore and the zarrs crate.
+//! Zarr stores written by zarr-python, read and written, compared with zarr-python, tensorstore and the zarrs crate.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use crate::reads::{array, box_selections};
 
 /// Not `zarr.py`, which would shadow the library in every other script.
 const SCRIPT: &str = "zarr_peer.py";
-/// Cells of a shard per axis.
+/// Cells per axis of a shard.
 const SHARD: u64 = 256;
 
-/// What is read and written: the name of the line, and of the kind in `zarr_peer.py`.
+/// The stores: the case, and the kind in `zarr_peer.py`.
 const KINDS: [(&str, &str); 4] = [
     ("zarr raw", "raw"),
     ("zarr zstd-3", "zstd"),
@@ -48,7 +48,7 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
     Ok(())
 }
 
-/// The peers in Python, each timed in its own process.
+/// The Python peers, each timed in its own process.
 fn python(bench: &Bench, case: &str, arguments: &[&Path]) -> Outcome<Vec<(String, f64)>> {
     let mut times = Vec::new();
     if bench.python.is_some() {
@@ -90,7 +90,7 @@ fn boxes(bench: &mut Bench, line: &str, file: &Path) -> Outcome {
     Ok(())
 }
 
-/// A field that is in memory, or in the system's cache of it, to a new store.
+/// Writes a field from memory, or from the page cache, to a new store.
 fn write(bench: &mut Bench, line: &str, kind: &str, source: &Path, file: &Path) -> Outcome {
     let target: PathBuf = bench.files.join("zarr-written");
     let level = kind.contains("zstd").then(|| Filter::new("zstd").with("level", 3));
@@ -161,7 +161,7 @@ mod oxide {
         })
     }
 
-    /// Into a new store with the document of the one that is there.
+    /// Writes to a new store with the document of an existing one.
     pub(super) fn write(source: &Path, like: &Path, target: &Path) -> Outcome<(String, f64)> {
         let values = crate::reads::array(source)?.read(&hyperslab::Selection::all())?;
         let field: Vec<f32> = values.as_slice::<f32>().ok_or("float32")?.to_vec();

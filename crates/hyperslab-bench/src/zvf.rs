@@ -17,13 +17,13 @@ use crate::peers;
 /// The peer and its script.
 const PEER: &str = "zarr-vectors";
 const SCRIPT: &str = "zvf.py";
-/// Chunks and bins of all stores, as in `zvf.py`.
+/// The chunk and bin sizes of all stores, as in `zvf.py`.
 const CHUNK: f64 = 125.0;
 const BIN: f64 = 31.25;
-/// Rows of the chunks to which the fragment indexes belong.
+/// The number of rows in the chunks that the fragment indexes describe.
 const FRAGMENT_ROWS: u64 = 4096;
 
-/// The lines of this module.
+/// The cases of this module.
 const LINES: [&str; 11] = [
     "zvf 100 boxes, 2 million points, zstd",
     "zvf 100 boxes, 2 million points, raw",
@@ -42,7 +42,7 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
     if bench.python.is_none() || !LINES.iter().any(|line| bench.wants(line)) {
         return Ok(());
     }
-    let inputs = made(bench, "inputs", "make_inputs", None)?;
+    let inputs = created_once(bench, "inputs", "make_inputs", None)?;
     let inputs = inputs.as_path();
     queries(bench, inputs)?;
     writes(bench, inputs)?;
@@ -53,8 +53,8 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
     Ok(())
 }
 
-/// A store or folder that the peer makes once.
-fn made(bench: &Bench, name: &str, case: &str, inputs: Option<&Path>) -> Outcome<PathBuf> {
+/// A store or folder that the peer creates once.
+fn created_once(bench: &Bench, name: &str, case: &str, inputs: Option<&Path>) -> Outcome<PathBuf> {
     let path = bench.files.join(format!("zvf-{name}"));
     if !path.exists() {
         crate::harness::say(&format!("making {}", path.display()));
@@ -64,7 +64,7 @@ fn made(bench: &Bench, name: &str, case: &str, inputs: Option<&Path>) -> Outcome
     Ok(path)
 }
 
-/// Times a case of the peer, and compares what both found.
+/// Times a case of the peer, and compares both results.
 fn against(
     bench: &mut Bench,
     line: &str,
@@ -90,7 +90,7 @@ fn geometry(path: &Path) -> Outcome<hyperslab_zvf::ZvfGeometry> {
     Ok(hyperslab_zvf::open_path(path)?.geometry()?)
 }
 
-/// A column of numbers of an input.
+/// A column of numbers from an input.
 fn input(folder: &Path, name: &str) -> Outcome<Values> {
     let store = hyperslab::open(folder.join(format!("{name}.npy")))?;
     let reader = store.array("/")?;
@@ -104,7 +104,7 @@ fn boxes(inputs: &Path) -> Outcome<Vec<[Vec<f64>; 2]>> {
 }
 
 /// Every run opens the store again, so nothing is cached from the previous run.
-fn asked(path: &Path, queries: &[GeometryQuery]) -> Outcome<(u64, (String, f64))> {
+fn run_queries(path: &Path, queries: &[GeometryQuery]) -> Outcome<(u64, (String, f64))> {
     let mut found = 0;
     let time = timed("hyperslab", || {
         let geometry = geometry(path)?;
@@ -136,8 +136,8 @@ fn queries(bench: &mut Bench, inputs: &Path) -> Outcome {
     ];
     for (line, store, case, queries) in cases {
         if bench.wants(line) {
-            let path = made(bench, store, &format!("make_{store}"), Some(inputs))?;
-            let (found, ours) = asked(&path, queries)?;
+            let path = created_once(bench, store, &format!("make_{store}"), Some(inputs))?;
+            let (found, ours) = run_queries(&path, queries)?;
             against(bench, line, ours, found, case, [inputs, &path])?;
         }
     }
@@ -181,7 +181,7 @@ fn writes(bench: &mut Bench, inputs: &Path) -> Outcome {
     Ok(())
 }
 
-/// Coarser levels of a store that the peer wrote, added to a copy of it.
+/// Generates coarser levels in a copy of a store that the peer wrote.
 fn pyramids(bench: &mut Bench, inputs: &Path) -> Outcome {
     // Stores without bins start from whole chunks there.
     for (line, store, bin) in
@@ -190,7 +190,7 @@ fn pyramids(bench: &mut Bench, inputs: &Path) -> Outcome {
         if !bench.wants(line) {
             continue;
         }
-        let path = made(bench, store, &format!("make_{store}"), Some(inputs))?;
+        let path = created_once(bench, store, &format!("make_{store}"), Some(inputs))?;
         let copy = bench.files.join("zvf-pyramid");
         clear(&copy)?;
         copy_folder(&path, &copy)?;

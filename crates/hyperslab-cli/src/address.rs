@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_told_apart() -> Result<()> {
+    fn words_are_split_into_node_and_selections() -> Result<()> {
         let words = |words: &[&str]| {
             node_and_selection(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
         };

@@ -208,7 +208,7 @@ pub(crate) struct OpenOptionsArgs {
     #[arg(long)]
     pub(crate) no_consolidated: bool,
 
-    /// Which other files an HDF5 file may refer to: external data, virtual sources and links
+    /// Other files that an HDF5 file may refer to: external data, virtual sources and links
     #[arg(long, value_name = "RULE", value_parser = ["none", "beside", "any"], default_value = "beside")]
     pub(crate) external: String,
 

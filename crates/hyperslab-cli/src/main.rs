@@ -40,14 +40,14 @@ fn main() -> ExitCode {
     let (stores, meter, node_option) = (args.stores(), args.meter(), args.has_node_option());
     let answer = commands::run(args);
     if let Some(meter) = meter {
-        output::tell_traffic(meter.traffic());
+        output::print_traffic(meter.traffic());
     }
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::complain(&error, &stores, node_option);
+            output::print_error(&error, &stores, node_option);
             ExitCode::from(2)
         }
     }

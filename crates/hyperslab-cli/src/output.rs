@@ -13,7 +13,7 @@ pub(crate) fn print(work: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Resu
     work(&mut out).and_then(|()| out.flush()).map_err(|source| Error::io("standard output", source))
 }
 
-/// Writes text to stdout unchanged. Terminal graphics decide themselves about colour.
+/// Writes text to stdout unchanged. Terminal graphics handle colour themselves.
 pub(crate) fn print_raw(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())
@@ -42,13 +42,13 @@ pub(crate) fn print_json(document: &Value) -> Result<()> {
     })
 }
 
-/// Returns true if the reader of our output went away, which is not our error.
+/// Returns true if the reader of our output closed the pipe, which is not an error.
 pub(crate) fn is_closed_pipe(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Prints an error, and the next step if there is an obvious one. With `node_option`, the command has `--node`.
-pub(crate) fn complain(error: &Error, stores: &[String], node_option: bool) {
+pub(crate) fn print_error(error: &Error, stores: &[String], node_option: bool) {
     // If stderr is closed, there is nothing left to do.
     let mut err = anstream::stderr();
     let _ = writeln!(err, "{}: {error}", paint::bad("error"));
@@ -58,7 +58,7 @@ pub(crate) fn complain(error: &Error, stores: &[String], node_option: bool) {
 }
 
 /// Prints the traffic of remote storage in one line.
-pub(crate) fn tell_traffic(traffic: Traffic) {
+pub(crate) fn print_traffic(traffic: Traffic) {
     let received = pretty::bytes(traffic.bytes);
     let sent =
         if traffic.sent > 0 { format!(", {} sent", pretty::bytes(traffic.sent)) } else { String::new() };

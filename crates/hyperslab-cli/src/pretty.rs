@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_look_like_numpys() {
+    fn arrays_print_like_numpy() {
         assert_eq!(printed(&[]), "0\n");
         assert_eq!(printed(&[2, 3]), "[[0, 1, 2],\n [3, 4, 5]]\n");
         assert_eq!(printed(&[2, 1, 2]), "[[[0, 1]],\n\n [[2, 3]]]\n");
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_read_and_written() {
+    fn sizes_are_parsed_and_formatted() {
         assert_eq!(bytes(1536), "1.50 KiB");
         assert_eq!(parse_bytes("4GiB").unwrap(), 4 << 30);
         assert_eq!(parse_bytes("1.5 MB").unwrap(), 1_500_000);

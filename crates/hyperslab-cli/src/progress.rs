@@ -11,12 +11,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// The exit code of a program that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
 
-/// Runs `work` while a bar, if wanted, follows its progress. Ctrl-C asks the work to stop, and ends reads that wait for a
-/// server; the work then takes back what it has written. A second Ctrl-C does not wait for that.
+/// Runs `work` with a progress bar, if one is wanted. Ctrl-C asks the work to stop and ends reads that wait for a
+/// server; the work then removes what it has written. A second Ctrl-C exits at once.
 pub(crate) fn with_bar<T>(wanted: bool, work: impl FnOnce(&Progress) -> T) -> T {
     let progress = Arc::new(Progress::default());
     let stopping = Arc::clone(&progress);
-    // A handler that cannot be set leaves the system's own, which ends us: nothing is left behind either way.
+    // If no handler can be set, Ctrl-C ends the process, as it does by default.
     let _ = ctrlc::set_handler(move || {
         if stopping.stop.swap(true, Ordering::Relaxed) {
             std::process::exit(INTERRUPTED);
@@ -35,7 +35,7 @@ pub(crate) fn with_bar<T>(wanted: bool, work: impl FnOnce(&Progress) -> T) -> T 
         let (done, finished) = std::sync::mpsc::channel::<()>();
         let (bar, shared) = (&bar, &progress);
         scope.spawn(move || {
-            // Short work shows no bar at all.
+            // Short work shows no bar.
             let mut wait = Duration::from_millis(300);
             while finished.recv_timeout(wait).is_err() {
                 bar.set_length(shared.total.load(Ordering::Relaxed));

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_understood() {
+    fn times_are_parsed() {
         assert_eq!(window("1500").unwrap(), (0, 1500));
         assert_eq!(window("1000:1500").unwrap(), (1000, 1500));
         assert_eq!(window("1970-01-02").unwrap(), (0, 86_400_000));

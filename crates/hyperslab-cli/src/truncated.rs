@@ -1,7 +1,7 @@
 //! Handles mapped files that another program truncates. Touching the missing part raises `SIGBUS`, which ends a process without a
 //! message unless it is handled.
 
-#![expect(unsafe_code, reason = "a signal handler can be set in no other way")]
+#![expect(unsafe_code, reason = "setting a signal handler requires it")]
 
 const TEXT: &[u8] =
     b"error: a file was truncated while it was read; --no-map reads by position and names the file\n";
@@ -10,17 +10,17 @@ const TEXT: &[u8] =
 /// half-written is left behind.
 pub(crate) fn handle() {
     let handler: extern "C" fn(libc::c_int) = on_signal;
-    // SAFETY: the handler only makes calls that may be made from a handler.
+    // SAFETY: the handler only makes async-signal-safe calls.
     unsafe {
         libc::signal(libc::SIGBUS, handler as libc::sighandler_t);
     }
 }
 
 extern "C" fn on_signal(_: libc::c_int) {
-    // SAFETY: `write` may be called from a handler, and the text is static.
+    // SAFETY: `write` is async-signal-safe, and the text is static.
     unsafe {
         libc::write(2, TEXT.as_ptr().cast(), TEXT.len());
     }
-    // SAFETY: as above; nothing of ours runs after it.
+    // SAFETY: `_exit` is async-signal-safe and does not return.
     unsafe { libc::_exit(2) }
 }

@@ -1,4 +1,4 @@
-//! The command as people use it: output, exit codes, files.
+//! The command as users run it: output, exit codes, files.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -9,8 +9,8 @@ fn tet(folder: &Path, words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tet")).current_dir(folder).args(words).output().expect("tet starts")
 }
 
-/// Runs it, expects this exit code, gives stdout.
-fn told(folder: &Path, code: i32, words: &[&str]) -> String {
+/// Runs `tet`, checks the exit code, and returns stdout.
+fn output_of(folder: &Path, code: i32, words: &[&str]) -> String {
     let output = tet(folder, words);
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(code), "tet {words:?}\n{out}\n{err}");
@@ -18,23 +18,23 @@ fn told(folder: &Path, code: i32, words: &[&str]) -> String {
 }
 
 fn json(folder: &Path, code: i32, words: &[&str]) -> Value {
-    serde_json::from_str(&told(folder, code, words)).expect("one JSON document")
+    serde_json::from_str(&output_of(folder, code, words)).expect("one JSON document")
 }
 
-/// A folder with a small array in every format that we write.
+/// A folder with a small array in every format that can be written.
 fn samples() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    told(folder.path(), 0, &["demo", "samples"]);
+    output_of(folder.path(), 0, &["demo", "samples"]);
     let samples = folder.path().join("samples");
     std::fs::copy(samples.join("field.npy"), folder.path().join("x.npy")).expect("the sample");
     for target in ["x.npz", "x.tet", "x.zarr"] {
-        told(folder.path(), 0, &["convert", "x.npy", target, "--chunks", "8,12,24"]);
+        output_of(folder.path(), 0, &["convert", "x.npy", target, "--chunks", "8,12,24"]);
     }
     folder
 }
 
 #[test]
-fn info_tells_the_same_of_every_format() {
+fn info_is_the_same_for_every_format() {
     let folder = samples();
     for (file, format) in [("x.npy", "npy"), ("x.npz", "npz"), ("x.tet", "tet"), ("x.zarr", "zarr")] {
         let document = json(folder.path(), 0, &["info", file, "--json"]);
@@ -44,7 +44,7 @@ fn info_tells_the_same_of_every_format() {
         let array = nodes.iter().find(|node| node["kind"] == "array").expect("an array");
         assert_eq!(array["dtype"], "float32");
         assert_eq!(array["shape"], serde_json::json!([24, 36, 72]));
-        let text = told(folder.path(), 0, &["info", file]);
+        let text = output_of(folder.path(), 0, &["info", file]);
         assert!(text.contains("24 × 36 × 72") && text.contains("float32"), "{text}");
         assert!(!text.contains('\u{1b}'), "no colours outside a terminal");
     }
@@ -57,7 +57,7 @@ fn info_tells_the_same_of_every_format() {
         .expect("array");
     assert_eq!(array["chunks"].as_array().map(Vec::len), Some(27));
     assert_eq!(array["chunks_stored"], 27);
-    assert!(told(folder.path(), 0, &["info", "x.tet", "--chunks", "-n", "5"]).contains("22 more"));
+    assert!(output_of(folder.path(), 0, &["info", "x.tet", "--chunks", "-n", "5"]).contains("22 more"));
 }
 
 /// A soft link, and a second hard link, are shown with their targets, and their bytes count once.
@@ -78,7 +78,7 @@ fn info_shows_where_links_lead() {
 }
 
 #[test]
-fn read_gives_the_same_values_of_every_format() {
+fn read_gives_the_same_values_for_every_format() {
     let folder = samples();
     let expected = json(folder.path(), 0, &["read", "x.npy", "[3, ::9, -2:]", "--json"]);
     assert_eq!(expected.as_array().map(Vec::len), Some(4));
@@ -86,45 +86,45 @@ fn read_gives_the_same_values_of_every_format() {
         let values = json(folder.path(), 0, &["read", file, "[3, ::9, -2:]", "--json"]);
         assert_eq!(values, expected, "{file}");
     }
-    told(folder.path(), 0, &["read", "x.tet", "[0]", "-o", "out.npy"]);
-    assert!(told(folder.path(), 0, &["info", "out.npy"]).contains("36 × 72"));
-    told(folder.path(), 0, &["read", "x.tet", "[0, 0]", "-o", "out.csv"]);
+    output_of(folder.path(), 0, &["read", "x.tet", "[0]", "-o", "out.npy"]);
+    assert!(output_of(folder.path(), 0, &["info", "out.npy"]).contains("36 × 72"));
+    output_of(folder.path(), 0, &["read", "x.tet", "[0, 0]", "-o", "out.csv"]);
     let csv = std::fs::read_to_string(folder.path().join("out.csv")).expect("out.csv");
     assert_eq!(csv.lines().count(), 72);
-    assert!(told(folder.path(), 2, &["read", "x.tet", "-o", "out.csv"]).contains("--force"));
-    told(folder.path(), 0, &["read", "x.tet", "[0]", "-o", "out.csv", "--force"]);
+    assert!(output_of(folder.path(), 2, &["read", "x.tet", "-o", "out.csv"]).contains("--force"));
+    output_of(folder.path(), 0, &["read", "x.tet", "[0]", "-o", "out.csv", "--force"]);
 }
 
 #[test]
-fn arrays_are_added_to_files_that_are_there() {
+fn arrays_are_appended_to_existing_files() {
     let folder = samples();
-    told(folder.path(), 0, &["read", "x.npy", "[0]", "-o", "y.npy"]);
-    told(folder.path(), 0, &["convert", "y.npy", "y.npz"]);
-    told(folder.path(), 0, &["convert", "x.npy", "x.h5"]);
-    told(folder.path(), 0, &["convert", "x.h5", "g.zarr"]);
+    output_of(folder.path(), 0, &["read", "x.npy", "[0]", "-o", "y.npy"]);
+    output_of(folder.path(), 0, &["convert", "y.npy", "y.npz"]);
+    output_of(folder.path(), 0, &["convert", "x.npy", "x.h5"]);
+    output_of(folder.path(), 0, &["convert", "x.h5", "g.zarr"]);
     let before = json(folder.path(), 0, &["read", "x.npy", "[0]", "--json"]);
     for target in ["x.tet", "x.h5", "g.zarr"] {
-        told(folder.path(), 0, &["convert", "y.npz", target, "--append"]);
+        output_of(folder.path(), 0, &["convert", "y.npz", target, "--append"]);
         assert_eq!(json(folder.path(), 0, &["read", target, "/arr_0", "--json"]), before);
         assert_eq!(json(folder.path(), 0, &["read", target, "/data", "[0]", "--json"]), before);
-        told(folder.path(), 0, &["verify", target, "--deep"]);
-        assert!(told(folder.path(), 2, &["convert", "y.npz", target, "--append"]).contains("already"));
+        output_of(folder.path(), 0, &["verify", target, "--deep"]);
+        assert!(output_of(folder.path(), 2, &["convert", "y.npz", target, "--append"]).contains("already"));
     }
-    let why = told(folder.path(), 2, &["convert", "y.npz", "x.npz", "--append"]);
+    let why = output_of(folder.path(), 2, &["convert", "y.npz", "x.npz", "--append"]);
     assert!(why.contains("not supported"), "{why}");
 }
 
-/// A TileDB array gets a new version; both can be read, put together, and the old one removed.
+/// A TileDB array gets a new version. Both can be read and consolidated, and the old one removed.
 #[test]
-fn fragments_are_added_put_together_and_removed() {
+fn fragments_are_added_consolidated_and_vacuumed() {
     let folder = samples();
     let values = |words: &[&str]| {
         json(folder.path(), 0, &[&["read", "a.tiledb", "--json", "[0, 0, :4]"], words].concat())
     };
-    told(folder.path(), 0, &["convert", "x.npy", "a.tiledb", "--chunks", "8,12,24"]);
+    output_of(folder.path(), 0, &["convert", "x.npy", "a.tiledb", "--chunks", "8,12,24"]);
     let first = values(&[]);
-    told(folder.path(), 0, &["read", "x.npy", "[::-1]", "-o", "y.npy"]);
-    told(folder.path(), 0, &["convert", "y.npy", "a.tiledb", "--append"]);
+    output_of(folder.path(), 0, &["read", "x.npy", "[::-1]", "-o", "y.npy"]);
+    output_of(folder.path(), 0, &["convert", "y.npy", "a.tiledb", "--append"]);
     let second = values(&[]);
     assert_eq!(second, json(folder.path(), 0, &["read", "y.npy", "--json", "[0, 0, :4]"]));
     assert_ne!(first, second);
@@ -135,19 +135,19 @@ fn fragments_are_added_put_together_and_removed() {
     assert_eq!(values(&["--at", &time]), first);
     let report = json(folder.path(), 0, &["consolidate", "a.tiledb", "--json"]);
     assert_eq!((&report["replaced"], values(&[])), (&2.into(), second.clone()));
-    assert!(told(folder.path(), 0, &["consolidate", "a.tiledb"]).contains("nothing to merge"));
-    assert!(told(folder.path(), 0, &["vacuum", "a.tiledb"]).contains("2 fragments removed"));
+    assert!(output_of(folder.path(), 0, &["consolidate", "a.tiledb"]).contains("nothing to merge"));
+    assert!(output_of(folder.path(), 0, &["vacuum", "a.tiledb"]).contains("2 fragments removed"));
     assert_eq!(json(folder.path(), 0, &["vacuum", "a.tiledb", "--json"])["removed"], 0);
     assert_eq!(values(&[]), second);
-    told(folder.path(), 0, &["verify", "a.tiledb", "--deep"]);
+    output_of(folder.path(), 0, &["verify", "a.tiledb", "--deep"]);
     for (command, doing) in [("consolidate", "consolidating tet"), ("vacuum", "vacuuming zarr")] {
         let file = if command == "vacuum" { "x.zarr" } else { "x.tet" };
-        assert!(told(folder.path(), 2, &[command, file]).contains(doing), "{command}");
+        assert!(output_of(folder.path(), 2, &[command, file]).contains(doing), "{command}");
     }
 }
 
 #[test]
-fn wrong_questions_are_answered_with_the_next_step() {
+fn errors_suggest_the_next_step() {
     let folder = samples();
     for (words, why) in [
         (&["read", "x.tet", "[99]"][..], "out of bounds"),
@@ -159,20 +159,20 @@ fn wrong_questions_are_answered_with_the_next_step() {
         (&["info", "x.npy", "--format", "nonsense"], "there are"),
         (&["read", "x.tet", "-o", "out.xyz"], ".npy"),
     ] {
-        let told = told(folder.path(), 2, words);
-        assert!(told.contains(why), "{words:?}: {told}");
+        let printed = output_of(folder.path(), 2, words);
+        assert!(printed.contains(why), "{words:?}: {printed}");
     }
     std::fs::write(folder.path().join("noise"), b"not an array at all").expect("a file");
-    assert!(told(folder.path(), 2, &["info", "noise"]).contains("unknown signature"));
+    assert!(output_of(folder.path(), 2, &["info", "noise"]).contains("unknown signature"));
 }
 
 #[test]
-fn damage_is_found_and_the_answer_is_no() {
+fn damage_is_found_and_exits_with_1() {
     let folder = samples();
-    assert!(told(folder.path(), 0, &["verify", "x.tet", "--deep"]).contains("whole"));
+    assert!(output_of(folder.path(), 0, &["verify", "x.tet", "--deep"]).contains("whole"));
     let path = folder.path().join("x.tet");
     let mut bytes = std::fs::read(&path).expect("x.tet");
-    // A bit of the last payload: only a checksum can tell.
+    // Flips a bit of the last payload, which only a checksum can detect.
     let document = json(folder.path(), 0, &["info", "x.tet", "--json", "--chunks", "-n", "0"]);
     let array = document["nodes"]
         .as_array()
@@ -193,7 +193,7 @@ fn damage_is_found_and_the_answer_is_no() {
     std::fs::write(&path, &bytes).expect("damaged");
     let verified = json(folder.path(), 1, &["verify", "x.tet", "--json"]);
     assert_eq!(verified["findings"][0]["check"], "parse");
-    assert!(told(folder.path(), 2, &["verify", "nothing.tet"]).contains("nothing.tet"));
+    assert!(output_of(folder.path(), 2, &["verify", "nothing.tet"]).contains("nothing.tet"));
 }
 
 #[test]
@@ -218,20 +218,20 @@ fn help_opens_with_examples() {
     for command in
         ["info", "read", "convert", "verify", "repair", "consolidate", "vacuum", "demo", "completions"]
     {
-        assert!(told(folder.path(), 0, &[command, "--help"]).starts_with("Examples:"), "{command}");
+        assert!(output_of(folder.path(), 0, &[command, "--help"]).starts_with("Examples:"), "{command}");
     }
     for shell in ["bash", "zsh", "fish"] {
-        assert!(told(folder.path(), 0, &["completions", shell]).contains("verify"));
+        assert!(output_of(folder.path(), 0, &["completions", shell]).contains("verify"));
     }
-    assert!(told(folder.path(), 0, &["man"]).contains(".TH tet"));
+    assert!(output_of(folder.path(), 0, &["man"]).contains(".TH tet"));
 }
 
 #[test]
 fn the_demo_runs_twice() {
     let folder = tempfile::tempdir().expect("a folder");
     for _ in 0..2 {
-        let told = told(folder.path(), 0, &["demo", "samples"]);
-        assert!(told.contains("$ tet info") && told.contains("Try next"), "{told}");
+        let printed = output_of(folder.path(), 0, &["demo", "samples"]);
+        assert!(printed.contains("$ tet info") && printed.contains("Try next"), "{printed}");
     }
 }
 
@@ -255,7 +255,7 @@ fn nodes_may_have_brackets_in_their_names() {
     let read = |words: &[&str]| json(folder.path(), 0, &[&["read", "s.zarr"], words, &["--json"]].concat());
     assert_eq!(read(&["/m[1][2]"]), serde_json::json!([7, 7, 7, 7]));
     assert_eq!(read(&["/m[1][2]", "[1:3]"]), serde_json::json!([7, 7]));
-    // Where no node has that name, its end is a selection.
+    // If no node has that name, its end is a selection.
     assert_eq!(read(&["/m[1:4]"]), serde_json::json!([1, 1, 1]));
-    assert!(told(folder.path(), 2, &["read", "s.zarr", "/n[0]"]).contains("/n[0]"));
+    assert!(output_of(folder.path(), 2, &["read", "s.zarr", "/n[0]"]).contains("/n[0]"));
 }

@@ -23,7 +23,7 @@ fn json_of(folder: &Path, words: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("one JSON document")
 }
 
-/// A Zarr v2 array of int16 as xarray writes packed temperatures: 0.5 K a step from 250 K on, -1 for missing.
+/// A Zarr v2 array of int16 as xarray writes packed temperatures: scale 0.5 K, offset 250 K, -1 for missing.
 fn packed(folder: &Path) {
     let array = folder.join("t.zarr/t");
     std::fs::create_dir_all(&array).expect("a folder");
@@ -42,7 +42,7 @@ fn packed(folder: &Path) {
     std::fs::write(array.join("0"), bytes).expect("a chunk");
 }
 
-/// Five days as a coordinate of Zarr v2, and values along it.
+/// A Zarr v2 store with five days as a coordinate, and values along it.
 fn days(folder: &Path, units: &str) {
     let write = |path: &str, text: String| std::fs::write(folder.join(path), text).expect("a file");
     for name in ["time", "v"] {
@@ -74,16 +74,16 @@ fn decoded_times_are_dates() {
 }
 
 #[test]
-fn selections_that_cannot_be_meant_say_why() {
+fn invalid_selections_are_explained() {
     let folder = tempfile::tempdir().expect("a folder");
-    let told = |selection: &str| stderr(&tet(folder.path(), &["read", "d.zarr", "v", selection]));
+    let output_of = |selection: &str| stderr(&tet(folder.path(), &["read", "d.zarr", "v", selection]));
     days(folder.path(), "days since 2000-02-27");
-    let late = told("time=2000-05-01");
+    let late = output_of("time=2000-05-01");
     assert!(late.contains("has no label 2000-05-01; the nearest is 2000-03-01."), "{late}");
-    let two = told("time=2000-02-28, lat=3");
+    let two = output_of("time=2000-02-28, lat=3");
     assert!(two.contains("give each selection as its own argument"), "{two}");
     days(folder.path(), "fortnights since whenever");
-    let unknown = told("time=2000-02-28");
+    let unknown = output_of("time=2000-02-28");
     assert!(
         unknown.contains("has units 'fortnights since whenever', which are not a CF time; select by number"),
         "{unknown}"
@@ -91,7 +91,7 @@ fn selections_that_cannot_be_meant_say_why() {
 }
 
 #[test]
-fn queries_leave_out_missing_values_and_say_so() {
+fn queries_leave_out_missing_values_and_report_it() {
     let folder = tempfile::tempdir().expect("a folder");
     packed(folder.path());
     let run = |words: &[&str]| json_of(folder.path(), &[&["query", "t.zarr"], words, &["--json"]].concat());
@@ -128,7 +128,7 @@ fn filters_with_levels_that_do_not_exist_are_refused() {
 }
 
 #[test]
-fn content_that_a_format_lacks_ends_in_exit_1() {
+fn content_that_a_format_lacks_exits_with_1() {
     let folder = tempfile::tempdir().expect("a folder");
     packed(folder.path());
     // `.tet` has at most eight dimensions.
@@ -180,7 +180,7 @@ fn labelled(folder: &Path) {
 }
 
 #[test]
-fn files_of_rows_carry_labels() {
+fn files_of_rows_contain_labels() {
     let folder = tempfile::tempdir().expect("a folder");
     labelled(folder.path());
     let run = |words: &[&str]| {
@@ -193,7 +193,7 @@ fn files_of_rows_carry_labels() {
     assert_eq!(rows[0], "time,x,value");
     assert!(rows[1].starts_with("2000-01-01T06:00") && rows[1].ends_with(",20.0,2.0"), "{rows:?}");
     assert!(rows[4].starts_with("2000-01-02T12:00") && rows[4].ends_with(",10.5,3.0"), "{rows:?}");
-    // Advice names what the command has.
+    // Hints only mention options that the command has.
     std::fs::create_dir(folder.path().join("f.zarr/w")).expect("a folder");
     for file in [".zarray", ".zattrs"] {
         std::fs::copy(folder.path().join("f.zarr/v").join(file), folder.path().join("f.zarr/w").join(file))

@@ -58,9 +58,9 @@ fn answers_have_the_fields_and_values_of_the_conformance_pack() {
     assert!((var - 35.0 / 12.0).abs() < 1e-5, "{answer}");
 }
 
-/// Refused without a file: the words are those that the conformance pack looks for.
+/// Rejected without opening a file, with messages that contain the words that the conformance pack expects.
 #[test]
-fn documents_that_say_what_cannot_be_are_refused_in_these_words() {
+fn invalid_documents_are_rejected_with_these_words() {
     let folder = sample();
     for (document, words) in [
         (json!({"dataset": "x", "bogus": 1}), "unknown field"),

@@ -1,4 +1,4 @@
-//! Stores in an S3 bucket: those that the peers write there, and those that the peers read from there.
+//! Stores in an S3 bucket: written by the peers and read by us, and the other way round.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const SECRET: &str = "test-secret-7d1f";
 
-/// The variables of the AWS tools: keys that mean nothing, and no way to any other.
+/// Environment variables of the AWS tools: meaningless keys, and no other source of credentials.
 const ENVIRONMENT: [(&str, &str); 6] = [
     ("AWS_ACCESS_KEY_ID", "test-key"),
     ("AWS_SECRET_ACCESS_KEY", SECRET),
@@ -31,7 +31,7 @@ struct Bucket {
     server: Child,
     port: u16,
     folder: tempfile::TempDir,
-    /// Stores that are in both.
+    /// Names of the stores that are in both.
     names: Vec<String>,
 }
 
@@ -90,17 +90,17 @@ impl Bucket {
         command.output().expect("tet starts")
     }
 
-    /// Runs it, expects this exit code, gives stdout, or stderr of an error.
-    fn told(&self, code: i32, words: &[&str]) -> String {
+    /// Runs `tet`, checks the exit code, and returns stdout, or stderr for an error.
+    fn output_of(&self, code: i32, words: &[&str]) -> String {
         let output = self.tet(words);
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert_eq!(output.status.code(), Some(code), "tet {words:?}\n{out}\n{err}");
-        assert!(!out.contains(SECRET) && !err.contains(SECRET), "tet {words:?} tells the secret");
+        assert!(!out.contains(SECRET) && !err.contains(SECRET), "tet {words:?} reveals the secret");
         if code == 2 { err.into_owned() } else { out.into_owned() }
     }
 
     fn json(&self, words: &[&str]) -> Value {
-        serde_json::from_str(&self.told(0, words)).expect("one JSON document")
+        serde_json::from_str(&self.output_of(0, words)).expect("one JSON document")
     }
 
     fn local(&self, name: &str) -> PathBuf {
@@ -127,7 +127,7 @@ fn url(name: &str) -> String {
 }
 
 #[test]
-fn what_peers_write_reads_as_from_the_disk() {
+fn stores_written_by_peers_read_as_from_disk() {
     let bucket = Bucket::new();
     assert_eq!(bucket.names.len(), 9);
     for name in &bucket.names {
@@ -159,18 +159,18 @@ fn what_peers_write_reads_as_from_the_disk() {
                 assert_eq!(there.stdout, here.stdout, "{name} {path} {words:?}");
             }
         }
-        bucket.told(0, &["verify", &url, "--deep"]);
-        bucket.told(0, &["diff", &url, name]);
+        bucket.output_of(0, &["verify", &url, "--deep"]);
+        bucket.output_of(0, &["diff", &url, name]);
         if name == "rows.tiledb" {
             for (source, target) in [(url.as_str(), "there.parquet"), (name, "here.parquet")] {
-                bucket.told(0, &["convert", source, target, "-q"]);
+                bucket.output_of(0, &["convert", source, target, "-q"]);
             }
             let read = |name: &str| std::fs::read(bucket.local(name)).expect("the file");
             assert_eq!(read("there.parquet"), read("here.parquet"));
         } else {
             let copy = format!("copy-{name}");
-            bucket.told(0, &["convert", &url, &copy, "-q"]);
-            bucket.told(0, &["diff", &copy, name]);
+            bucket.output_of(0, &["convert", &url, &copy, "-q"]);
+            bucket.output_of(0, &["diff", &copy, name]);
         }
     }
     // The same with options instead of variables.
@@ -179,11 +179,14 @@ fn what_peers_write_reads_as_from_the_disk() {
     let words =
         ["--storage-option", &endpoint, "--storage-option", "key=test-key", "--storage-option", &secret];
     let words = [&["hash", "s3://bucket/x.h5"], &words[..]].concat();
-    assert_eq!(bucket.told(0, &words).lines().next(), bucket.told(0, &["hash", "x.h5"]).lines().next());
+    assert_eq!(
+        bucket.output_of(0, &words).lines().next(),
+        bucket.output_of(0, &["hash", "x.h5"]).lines().next()
+    );
 }
 
 #[test]
-fn peers_read_what_is_converted_into_the_bucket() {
+fn peers_read_stores_converted_into_the_bucket() {
     let bucket = Bucket::new();
     let conversions: [(&str, &[&str]); 9] = [
         ("to2.zarr", &["--to", "zarr2"]),
@@ -198,21 +201,21 @@ fn peers_read_what_is_converted_into_the_bucket() {
     ];
     for (name, words) in conversions {
         let target = url(name);
-        bucket.told(0, &[&["convert", "source.nc", &target, "-q"], words].concat());
-        bucket.told(0, &["verify", &target, "--deep"]);
+        bucket.output_of(0, &[&["convert", "source.nc", &target, "-q"], words].concat());
+        bucket.output_of(0, &["verify", &target, "--deep"]);
     }
-    bucket.told(0, &["convert", "points.zv", "s3://bucket/to.zv", "-q"]);
+    bucket.output_of(0, &["convert", "points.zv", "s3://bucket/to.zv", "-q"]);
     let differences = bucket.script("check", &[bucket.folder.path().to_str().expect("a UTF-8 path")]);
     assert!(differences.is_empty(), "{differences}");
     assert_eq!(bucket.objects().1, Vec::<Value>::new());
 }
 
 #[test]
-fn a_target_is_replaced_by_force_only() {
+fn an_existing_target_requires_force() {
     let bucket = Bucket::new();
-    bucket.told(0, &["convert", "v2.zarr", "s3://bucket/out.zarr", "-q", "--to", "zarr2"]);
+    bucket.output_of(0, &["convert", "v2.zarr", "s3://bucket/out.zarr", "-q", "--to", "zarr2"]);
     let before = bucket.objects();
-    let refused = bucket.told(2, &["convert", "source.nc", "s3://bucket/out.zarr", "-q"]);
+    let refused = bucket.output_of(2, &["convert", "source.nc", "s3://bucket/out.zarr", "-q"]);
     assert!(refused.contains("s3://bucket/out.zarr") && refused.contains("exists"), "{refused}");
     assert_eq!(bucket.objects(), before, "nothing was touched");
 
@@ -226,8 +229,8 @@ fn a_target_is_replaced_by_force_only() {
     ];
     for (source, to, first) in steps {
         let local = format!("local-{to}-{source}");
-        bucket.told(0, &["convert", source, "s3://bucket/out.zarr", "-q", "--to", to, "--force"]);
-        bucket.told(0, &["convert", source, &local, "-q", "--to", to]);
+        bucket.output_of(0, &["convert", source, "s3://bucket/out.zarr", "-q", "--to", to, "--force"]);
+        bucket.output_of(0, &["convert", source, &local, "-q", "--to", to]);
         let wanted = if first.is_empty() {
             vec!["out.zarr".to_owned()]
         } else {
@@ -239,17 +242,17 @@ fn a_target_is_replaced_by_force_only() {
         let mut found = bucket.keys("out.zarr");
         found.sort();
         assert_eq!(without_times(found), without_times(wanted), "{source} to {to}");
-        bucket.told(0, &["diff", "s3://bucket/out.zarr", &local]);
+        bucket.output_of(0, &["diff", "s3://bucket/out.zarr", &local]);
     }
 
     for key in ["notes.zarr", "folder.zarr/notes.txt"] {
         bucket.script("put", &[key]);
         let target = url(key.split('/').next().unwrap_or(key));
         for force in [&[][..], &["--force"]] {
-            let refused = bucket.told(2, &[&["convert", "x.h5", &target, "-q"], force].concat());
+            let refused = bucket.output_of(2, &[&["convert", "x.h5", &target, "-q"], force].concat());
             assert!(refused.contains(&target), "{refused}");
         }
-        let again = bucket.told(2, &["convert", "x.h5", &target, "-q", "--force"]);
+        let again = bucket.output_of(2, &["convert", "x.h5", &target, "-q", "--force"]);
         assert!(again.contains("not a store"), "{again}");
         assert_eq!(bucket.keys(key), [key]);
     }
@@ -274,10 +277,10 @@ fn files_below(folder: &Path, prefix: &str, files: &mut Vec<String>) {
 }
 
 #[test]
-fn large_files_go_up_in_parts() {
+fn large_files_are_uploaded_in_parts() {
     let bucket = Bucket::new();
-    bucket.told(0, &["convert", "large.npy", "large.h5", "-q"]);
-    bucket.told(0, &["convert", "large.npy", "s3://bucket/large.h5", "-q"]);
+    bucket.output_of(0, &["convert", "large.npy", "large.h5", "-q"]);
+    bucket.output_of(0, &["convert", "large.npy", "s3://bucket/large.h5", "-q"]);
     assert_eq!(
         bucket.script("same", &["large.h5", bucket.local("large.h5").to_str().expect("UTF-8")]).trim(),
         "true"
@@ -289,11 +292,11 @@ fn large_files_go_up_in_parts() {
     let parts: u64 = tag.rsplit_once('-').expect("parts").1.parse().expect("a number");
     assert_eq!(parts, large["size"].as_u64().expect("a size").div_ceil(16 << 20), "{tag}");
     assert!(unfinished.is_empty());
-    bucket.told(0, &["diff", "s3://bucket/large.h5", "large.h5"]);
+    bucket.output_of(0, &["diff", "s3://bucket/large.h5", "large.h5"]);
 
-    // The server refuses a part, or an object of many: nothing stays.
+    // If the server rejects a part, or an object of a store, nothing remains.
     for (source, target) in [("large.npy", "refused/large.h5"), ("v3.zarr", "refused/x.zarr")] {
-        let refused = bucket.told(2, &["convert", source, &url(target), "-q"]);
+        let refused = bucket.output_of(2, &["convert", source, &url(target), "-q"]);
         assert!(refused.contains(&url(target)) && refused.contains("access denied"), "{refused}");
         assert_eq!(bucket.keys("refused"), Vec::<String>::new());
         assert_eq!(bucket.objects().1, Vec::<Value>::new(), "no upload is left open");
@@ -301,9 +304,9 @@ fn large_files_go_up_in_parts() {
 }
 
 #[test]
-fn traffic_is_told() {
+fn verbose_output_reports_traffic() {
     let bucket = Bucket::new();
-    let told = |words: &[&str]| {
+    let output_of = |words: &[&str]| {
         let output = bucket.tet(words);
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         String::from_utf8(output.stderr).expect("UTF-8")
@@ -315,33 +318,33 @@ fn traffic_is_told() {
         assert_eq!((words[1], words[2], words[4]), ("requests", "in", "rounds,"), "{line}");
         (number(0), number(3))
     };
-    let info = told(&["info", "s3://bucket/x.h5", "-v"]);
+    let info = output_of(&["info", "s3://bucket/x.h5", "-v"]);
     let (requests, rounds) = parsed(&info);
     assert!(
         requests >= 1 && rounds <= requests && info.contains("received") && !info.contains("sent"),
         "{info}"
     );
-    let read = told(&["read", "s3://bucket/v3.zarr", "/t", "-o", "t.npy", "--verbose"]);
-    // Twelve chunks, and what describes them.
+    let read = output_of(&["read", "s3://bucket/v3.zarr", "/t", "-o", "t.npy", "--verbose"]);
+    // Twelve chunks and the metadata.
     assert!(parsed(read.lines().last().expect("a line")).0 > 12, "{read}");
-    let sent = told(&["convert", "x.h5", "s3://bucket/sent.h5", "-q", "-v"]);
+    let sent = output_of(&["convert", "x.h5", "s3://bucket/sent.h5", "-q", "-v"]);
     assert!(sent.contains(" sent"), "{sent}");
-    assert_eq!(told(&["info", "s3://bucket/x.h5"]), "");
+    assert_eq!(output_of(&["info", "s3://bucket/x.h5"]), "");
 }
 
 #[test]
 fn refusals_name_the_url_and_no_secret() {
     let bucket = Bucket::new();
     for words in [&["info", "s3://missing/x.zarr"][..], &["convert", "x.h5", "s3://missing/x.zarr", "-q"]] {
-        let missing = bucket.told(2, words);
+        let missing = bucket.output_of(2, words);
         assert!(missing.contains("s3://missing/x.zarr"), "{missing}");
     }
-    let none = bucket.told(2, &["info", "s3://bucket/none.h5"]);
+    let none = bucket.output_of(2, &["info", "s3://bucket/none.h5"]);
     assert!(none.contains("s3://bucket/none.h5") && none.contains("not found"), "{none}");
-    let rows = bucket.told(2, &["convert", "rows.tiledb", "s3://bucket/rows.parquet", "-q"]);
+    let rows = bucket.output_of(2, &["convert", "rows.tiledb", "s3://bucket/rows.parquet", "-q"]);
     assert!(rows.contains("s3://bucket/rows.parquet") && rows.contains("remote storage"), "{rows}");
 
-    // From here on the server knows no key.
+    // From here on, the server accepts no key.
     bucket.script("enforce", &[]);
     for words in [
         &["info", "s3://bucket/x.h5"][..],
@@ -350,7 +353,7 @@ fn refusals_name_the_url_and_no_secret() {
         &["convert", "x.h5", "s3://bucket/new.zarr", "-q"],
         &["convert", "x.h5", "s3://bucket/v3.zarr", "-q", "--force"],
     ] {
-        let refused = bucket.told(2, words);
+        let refused = bucket.output_of(2, words);
         let target = words.iter().find(|word| word.starts_with("s3://")).expect("a URL");
         assert!(refused.contains(target), "{refused}");
         assert!(refused.contains("access denied") || refused.contains("credentials"), "{refused}");

@@ -1,4 +1,4 @@
-//! Jobs of every day, each in the line that people type, compared with the libraries that they use today.
+//! Everyday tasks, each as a command line that users type, compared with the results of the usual libraries.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,8 +14,8 @@ fn tet(folder: &Path, words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tet")).current_dir(folder).args(words).output().unwrap()
 }
 
-/// Runs it, expects this exit code, gives stdout and stderr.
-fn told(folder: &Path, code: i32, words: &[&str]) -> String {
+/// Runs `tet`, checks the exit code, and returns stdout and stderr.
+fn output_of(folder: &Path, code: i32, words: &[&str]) -> String {
     let output = tet(folder, words);
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -49,18 +49,18 @@ fn same(folder: &Path, store: &str, files: &[&str]) {
 fn files_are_joined_as_xarray_joins_them() {
     let folder = months();
     let folder = folder.path();
-    let text = told(folder, 0, &["convert", "data/*.nc", "all.zarr", "--concat", "time"]);
+    let text = output_of(folder, 0, &["convert", "data/*.nc", "all.zarr", "--concat", "time"]);
     assert!(text.contains("history: taken from the first file"), "{text}");
     same(folder, "all.zarr", &MONTHS);
-    // The earliest file gives the attributes, although it is not the first by name.
-    assert!(told(folder, 0, &["attrs", "all.zarr", "/"]).contains("made in month 1"));
+    // The attributes are those of the earliest file, although it is not the first by name.
+    assert!(output_of(folder, 0, &["attrs", "all.zarr", "/"]).contains("made in month 1"));
     // As the shell expands the pattern, into another format, with chunks by name.
     let mut words = vec!["convert"];
     words.extend_from_slice(&MONTHS);
     words.extend_from_slice(&["all.nc", "--concat", "time", "--chunks", "time=31,lat=all"]);
-    told(folder, 0, &words);
+    output_of(folder, 0, &words);
     same(folder, "all.nc", &MONTHS);
-    let info: Value = serde_json::from_str(&told(folder, 0, &["info", "all.nc", "--json"])).unwrap();
+    let info: Value = serde_json::from_str(&output_of(folder, 0, &["info", "all.nc", "--json"])).unwrap();
     let nodes = info["nodes"].as_array().unwrap();
     let t = nodes.iter().find(|node| node["path"] == "/t").unwrap();
     assert_eq!((&t["shape"], &t["chunk_shape"]), (&json!([120, 9, 9]), &json!([31, 9, 9])));
@@ -71,23 +71,24 @@ fn a_month_is_added_to_the_end() {
     let folder = months();
     let folder = folder.path();
     for target in ["all.zarr", "all.nc"] {
-        told(folder, 0, &["convert", "data/*.nc", target, "--concat", "time"]);
-        let told_before = told(folder, 0, &["append", "next.nc", target, "--along", "time", "--dry-run"]);
+        output_of(folder, 0, &["convert", "data/*.nc", target, "--concat", "time"]);
+        let told_before =
+            output_of(folder, 0, &["append", "next.nc", target, "--along", "time", "--dry-run"]);
         assert!(told_before.contains("120 → 151"), "{told_before}");
         same(folder, target, &MONTHS);
-        told(folder, 0, &["append", "next.nc", target, "--along", "time"]);
+        output_of(folder, 0, &["append", "next.nc", target, "--along", "time"]);
         same(folder, target, &[&MONTHS[..], &["next.nc"]].concat());
-        // Once more would overlap.
-        assert!(told(folder, 2, &["append", "next.nc", target, "--along", "time"]).contains("overlap"));
+        // Appending it again would overlap.
+        assert!(output_of(folder, 2, &["append", "next.nc", target, "--along", "time"]).contains("overlap"));
         same(folder, target, &[&MONTHS[..], &["next.nc"]].concat());
     }
 }
 
 #[test]
-fn gaps_are_named_and_disagreements_are_errors() {
+fn gaps_are_reported_and_disagreements_are_errors() {
     let folder = months();
     let folder = folder.path();
-    let text = told(folder, 0, &["convert", "data/a.nc", "gap.nc", "gap.zarr", "--concat", "time"]);
+    let text = output_of(folder, 0, &["convert", "data/a.nc", "gap.nc", "gap.zarr", "--concat", "time"]);
     assert!(text.contains("gap from 2001-04-30") && text.contains("to 2001-08-01"), "{text}");
     for (file, what) in [
         ("overlap.nc", "overlap along time"),
@@ -96,13 +97,13 @@ fn gaps_are_named_and_disagreements_are_errors() {
         ("shape.nc", "is 7 long along lat, but 9"),
         ("calendar.nc", "calendar"),
     ] {
-        let text = told(folder, 2, &["convert", "data/a.nc", file, "no.zarr", "--concat", "time"]);
+        let text = output_of(folder, 2, &["convert", "data/a.nc", file, "no.zarr", "--concat", "time"]);
         assert!(text.contains(what) && text.contains(file), "{file}: {text}");
         assert!(!folder.join("no.zarr").exists());
     }
-    let text = told(folder, 2, &["convert", "data/a.nc", "next.nc", "no.zarr", "--concat", "tim"]);
+    let text = output_of(folder, 2, &["convert", "data/a.nc", "next.nc", "no.zarr", "--concat", "tim"]);
     assert!(text.contains("did you mean time?"), "{text}");
-    let text = told(folder, 2, &["convert", "data/a.nc", "next.nc", "no.zarr"]);
+    let text = output_of(folder, 2, &["convert", "data/a.nc", "next.nc", "no.zarr"]);
     assert!(text.contains("--concat"), "{text}");
 }
 
@@ -121,8 +122,8 @@ fn nodes_are_kept_dropped_and_renamed() {
         "--rename",
         "lat=latitude",
     ];
-    told(folder, 0, &words);
-    let info: Value = serde_json::from_str(&told(folder, 0, &["info", "x.nc", "--json"])).unwrap();
+    output_of(folder, 0, &words);
+    let info: Value = serde_json::from_str(&output_of(folder, 0, &["info", "x.nc", "--json"])).unwrap();
     let nodes = info["nodes"].as_array().unwrap();
     let paths: Vec<&str> = nodes.iter().filter_map(|node| node["path"].as_str()).collect();
     for path in ["/temperature", "/latitude", "/lon", "/time", "/time_bnds"] {
@@ -131,8 +132,8 @@ fn nodes_are_kept_dropped_and_renamed() {
     assert!(!paths.contains(&"/mask") && !paths.contains(&"/t"), "{paths:?}");
     let t = nodes.iter().find(|node| node["path"] == "/temperature").unwrap();
     assert_eq!(t["dimensions"], json!(["time", "latitude", "lon"]));
-    told(folder, 0, &["convert", "next.nc", "y.zarr", "--drop", "mask,name"]);
-    let text = told(folder, 2, &["convert", "next.nc", "z.zarr", "--drop", "maks"]);
+    output_of(folder, 0, &["convert", "next.nc", "y.zarr", "--drop", "mask,name"]);
+    let text = output_of(folder, 2, &["convert", "next.nc", "z.zarr", "--drop", "maks"]);
     assert!(text.contains("did you mean /mask?"), "{text}");
 }
 
@@ -153,23 +154,23 @@ fn attributes_are_edited_in_every_format() {
         ("x.h5", "/g/t"),
         ("x.tiledb", "/"),
     ] {
-        told(folder, 0, &["attrs", file, node, "units=K", "--delete", "history", "--dry-run"]);
+        output_of(folder, 0, &["attrs", file, node, "units=K", "--delete", "history", "--dry-run"]);
         assert_eq!(attribute(file, node, "units"), "C", "{file}");
-        told(folder, 0, &["attrs", file, node, "units=K", "--delete", "history"]);
+        output_of(folder, 0, &["attrs", file, node, "units=K", "--delete", "history"]);
         assert_eq!(attribute(file, node, "units"), "K", "{file}");
         assert_eq!(attribute(file, node, "history"), Value::Null, "{file}");
-        let text = told(folder, 2, &["attrs", file, node, "--delete", "unit"]);
+        let text = output_of(folder, 2, &["attrs", file, node, "--delete", "unit"]);
         assert!(text.contains("did you mean units?"), "{text}");
     }
-    // A number keeps the type that the attribute had.
-    told(folder, 0, &["attrs", "x.nc", "/t", "scale_factor=0.5"]);
+    // A number keeps the attribute's type.
+    output_of(folder, 0, &["attrs", "x.nc", "/t", "scale_factor=0.5"]);
     assert_eq!(attribute("x.nc", "/t", "scale_factor"), 0.5);
-    // A file that may not be written stays as it is.
+    // A read-only file stays unchanged.
     let path = folder.join("x.nc");
     let mut permissions = path.metadata().unwrap().permissions();
     permissions.set_readonly(true);
     std::fs::set_permissions(&path, permissions).unwrap();
-    assert!(told(folder, 2, &["attrs", "x.nc", "/t", "units=C"]).contains("read-only"));
+    assert!(output_of(folder, 2, &["attrs", "x.nc", "/t", "units=C"]).contains("read-only"));
     assert_eq!(attribute("x.nc", "/t", "units"), "K");
 }
 
@@ -177,27 +178,27 @@ fn attributes_are_edited_in_every_format() {
 fn nodes_are_renamed_and_removed() {
     let folder = months();
     let folder = folder.path();
-    told(folder, 0, &["convert", "next.nc", "x.zarr"]);
+    output_of(folder, 0, &["convert", "next.nc", "x.zarr"]);
     for file in ["next.nc", "x.zarr"] {
-        told(folder, 0, &["rename", file, "/t", "/temperature", "--dry-run"]);
-        told(folder, 0, &["rename", file, "/t", "/temperature"]);
-        told(folder, 0, &["rename", file, "lat", "latitude"]);
-        told(folder, 0, &["rm", file, "/mask"]);
-        let info: Value = serde_json::from_str(&told(folder, 0, &["info", file, "--json"])).unwrap();
+        output_of(folder, 0, &["rename", file, "/t", "/temperature", "--dry-run"]);
+        output_of(folder, 0, &["rename", file, "/t", "/temperature"]);
+        output_of(folder, 0, &["rename", file, "lat", "latitude"]);
+        output_of(folder, 0, &["rm", file, "/mask"]);
+        let info: Value = serde_json::from_str(&output_of(folder, 0, &["info", file, "--json"])).unwrap();
         let nodes = info["nodes"].as_array().unwrap();
         let t = nodes.iter().find(|node| node["path"] == "/temperature").unwrap();
         assert_eq!(t["dimensions"], json!(["time", "latitude", "lon"]), "{file}");
         assert!(!nodes.iter().any(|node| node["path"] == "/mask"), "{file}");
-        assert!(told(folder, 2, &["rm", file, "/"]).contains("root"));
-        assert!(told(folder, 2, &["rename", file, "/temperature", "/lon"]).contains("exists already"));
+        assert!(output_of(folder, 2, &["rm", file, "/"]).contains("root"));
+        assert!(output_of(folder, 2, &["rename", file, "/temperature", "/lon"]).contains("exists already"));
     }
 }
 
 #[test]
-fn what_is_whole_is_salvaged() {
+fn intact_content_is_salvaged() {
     let folder = months();
     let folder = folder.path();
-    told(folder, 0, &["convert", "next.nc", "classic.nc", "--to", "netcdf3", "--drop", "name"]);
+    output_of(folder, 0, &["convert", "next.nc", "classic.nc", "--to", "netcdf3", "--drop", "name"]);
     for (file, out) in [("next.nc", "saved.nc"), ("classic.nc", "saved3.nc")] {
         let bytes = std::fs::read(folder.join(file)).unwrap();
         std::fs::write(folder.join("cut.nc"), &bytes[..bytes.len() * 2 / 3]).unwrap();
@@ -206,7 +207,7 @@ fn what_is_whole_is_salvaged() {
             .unwrap_or_else(|_| panic!("{file}: {}", String::from_utf8_lossy(&output.stderr)));
         assert_eq!(output.status.code(), Some(1), "{report}");
         assert!(!report["lost"].as_array().unwrap().is_empty(), "{report}");
-        told(folder, 0, &["verify", out, "--deep"]);
+        output_of(folder, 0, &["verify", out, "--deep"]);
     }
 }
 
@@ -220,16 +221,16 @@ fn kinds() -> tempfile::TempDir {
 fn tables_hold_decoded_values() {
     let folder = kinds();
     let folder = folder.path();
-    told(folder, 0, &["read", "packed.nc", "/t", "-o", "t.csv"]);
-    told(folder, 0, &["convert", "packed.nc", "t.parquet", "--node", "/t"]);
-    told(folder, 0, &["convert", "packed.nc", "raw.csv", "--node", "/t", "--raw"]);
-    told(folder, 0, &["read", "packed.nc", "/t", "time[1]", "-o", "one.csv"]);
+    output_of(folder, 0, &["read", "packed.nc", "/t", "-o", "t.csv"]);
+    output_of(folder, 0, &["convert", "packed.nc", "t.parquet", "--node", "/t"]);
+    output_of(folder, 0, &["convert", "packed.nc", "raw.csv", "--node", "/t", "--raw"]);
+    output_of(folder, 0, &["read", "packed.nc", "/t", "time[1]", "-o", "one.csv"]);
     // Integers beyond 2^53 stay exact.
-    told(folder, 0, &["read", "packed.nc", "/n", "-o", "n.csv"]);
+    output_of(folder, 0, &["read", "packed.nc", "/n", "-o", "n.csv"]);
     python(&["packed", folder.to_str().unwrap()]);
-    let text = told(folder, 0, &["read", "packed.nc", "/t", "--json"]);
+    let text = output_of(folder, 0, &["read", "packed.nc", "/t", "--json"]);
     assert!(text.contains("-999"), "JSON has the stored values: {text}");
-    let text = told(folder, 2, &["read", "packed.nc", "/t", "-o", "t.xlsx"]);
+    let text = output_of(folder, 2, &["read", "packed.nc", "/t", "-o", "t.xlsx"]);
     assert!(text.contains(".parquet"), "{text}");
 }
 
@@ -242,10 +243,10 @@ fn named_types_and_characters_survive_edits() {
     };
     let before = types("types.nc");
     assert_eq!(before["variable"], false, "{before}");
-    told(folder, 0, &["attrs", "types.nc", "/q", "units=degC"]);
+    output_of(folder, 0, &["attrs", "types.nc", "/q", "units=degC"]);
     let edited = types("types.nc");
     assert_eq!((&edited["units"], &edited["variable"]), (&json!("degC"), &json!(false)));
-    told(folder, 0, &["rm", "types.nc", "/q"]);
+    output_of(folder, 0, &["rm", "types.nc", "/q"]);
     let after = types("types.nc");
     assert_eq!((&after["names"], &after["used"]), (&before["names"], &before["used"]));
 }
@@ -254,14 +255,14 @@ fn named_types_and_characters_survive_edits() {
 fn checksums_are_compared_before_a_chunk_is_saved() {
     let folder = kinds();
     let folder = folder.path();
-    told(folder, 0, &["convert", "cells.h5", "x.tet", "--keep", "temperature", "--filter", "none"]);
+    output_of(folder, 0, &["convert", "cells.h5", "x.tet", "--keep", "temperature", "--filter", "none"]);
     let path = folder.join("x.tet");
     let mut bytes = std::fs::read(&path).unwrap();
     let value = 777_f64.to_le_bytes();
     let at = bytes.windows(8).position(|window| window == value).unwrap();
     bytes[at] ^= 1;
     std::fs::write(&path, &bytes).unwrap();
-    let text = told(folder, 1, &["repair", "x.tet", "--salvage", "saved.tet"]);
+    let text = output_of(folder, 1, &["repair", "x.tet", "--salvage", "saved.tet"]);
     assert!(text.contains("checksum") && text.contains("1 chunk lost"), "{text}");
     // The archive's own checksum covers a whole member.
     let path = folder.join("some.npz");
@@ -270,7 +271,7 @@ fn checksums_are_compared_before_a_chunk_is_saved() {
     let at = bytes.windows(8).position(|window| window == value).unwrap();
     bytes[at] ^= 1;
     std::fs::write(&path, &bytes).unwrap();
-    let text = told(folder, 1, &["repair", "some.npz", "--salvage", "saved.npz"]);
+    let text = output_of(folder, 1, &["repair", "some.npz", "--salvage", "saved.npz"]);
     assert!(text.contains("/b") && text.contains("CRC-32"), "{text}");
 }
 
@@ -281,7 +282,7 @@ fn truncated_records_are_saved_up_to_the_cut() {
     let path = folder.join("records.nc");
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() * 3 / 4]).unwrap();
-    let text = told(folder, 1, &["repair", "records.nc", "--salvage", "saved.nc"]);
+    let text = output_of(folder, 1, &["repair", "records.nc", "--salvage", "saved.nc"]);
     assert!(text.contains("2 arrays shortened"), "{text}");
     let records = python(&["records", folder.join("saved.nc").to_str().unwrap()]);
     let records: u64 = records.trim().parse().unwrap();
@@ -293,12 +294,12 @@ fn formats_without_attributes_or_with_a_history_refuse_edits() {
     let folder = kinds();
     let folder = folder.path();
     let before = std::fs::read(folder.join("some.npz")).unwrap();
-    assert!(told(folder, 2, &["attrs", "some.npz", "/", "a=1"]).contains("npz has no attributes"));
+    assert!(output_of(folder, 2, &["attrs", "some.npz", "/", "a=1"]).contains("npz has no attributes"));
     assert_eq!(std::fs::read(folder.join("some.npz")).unwrap(), before);
-    told(folder, 0, &["convert", "some.npz", "some.tet"]);
-    let text = told(folder, 2, &["rename", "some.tet", "/a", "/c"]);
+    output_of(folder, 0, &["convert", "some.npz", "some.tet"]);
+    let text = output_of(folder, 2, &["rename", "some.tet", "/a", "/c"]);
     assert!(text.contains("lose its history") && text.contains("convert it"), "{text}");
-    let text = told(folder, 0, &["rm", "cells.h5", "/cells", "--dry-run"]);
+    let text = output_of(folder, 0, &["rm", "cells.h5", "/cells", "--dry-run"]);
     assert!(text.contains("would be removed"), "{text}");
 }
 
@@ -307,19 +308,20 @@ fn arrays_of_structs_are_queried_as_tables() {
     let folder = kinds();
     let folder = folder.path();
     let words = ["query", "cells.h5", "/cells", "--where", "score < 9", "--mean", "score", "--by", "type"];
-    let found: Value = serde_json::from_str(&told(folder, 0, &[&words[..], &["--json"]].concat())).unwrap();
+    let found: Value =
+        serde_json::from_str(&output_of(folder, 0, &[&words[..], &["--json"]].concat())).unwrap();
     assert_eq!(found, json!({"type": ["B", "NK"], "score_mean": [2.0, 3.0]}));
     let words =
         ["read", "cells.h5", "/cells", "--where", "type == 'NK' and x > 1", "--columns", "x", "--json"];
-    let found: Value = serde_json::from_str(&told(folder, 0, &words)).unwrap();
+    let found: Value = serde_json::from_str(&output_of(folder, 0, &words)).unwrap();
     assert_eq!(found, json!({"x": [3, 4]}));
     let words = ["query", "cells.h5", "/cells", "[0:2]", "--sum", "x", "--sum", "score", "--json"];
-    let found: Value = serde_json::from_str(&told(folder, 0, &words)).unwrap();
+    let found: Value = serde_json::from_str(&output_of(folder, 0, &words)).unwrap();
     assert_eq!(found, json!({"x_sum": [3], "score_sum": [3.5]}));
 }
 
 #[test]
-fn misspelt_names_are_answered_with_the_closest() {
+fn misspelt_names_get_suggestions() {
     let folder = kinds();
     let folder = folder.path();
     for words in [
@@ -332,44 +334,46 @@ fn misspelt_names_are_answered_with_the_closest() {
         &["rename", "cells.h5", "/temprature", "/t"],
         &["rm", "cells.h5", "/temprature"],
     ] {
-        let text = told(folder, 2, words);
+        let text = output_of(folder, 2, words);
         assert!(text.contains("did you mean /temperature?"), "{words:?}: {text}");
     }
-    // Dimensions without a variable are the format's own.
-    let text = told(folder, 2, &["read", "types.nc", "/qq"]);
+    // Dimensions without a variable are the format's bookkeeping.
+    let text = output_of(folder, 2, &["read", "types.nc", "/qq"]);
     assert!(text.contains("did you mean /q?") && !text.contains("/x"), "{text}");
-    let text = told(folder, 2, &["read", "cells.h5", "/temperature/mean"]);
+    let text = output_of(folder, 2, &["read", "cells.h5", "/temperature/mean"]);
     assert!(text.contains("/temperature is an array, not a group") && !text.contains("verify"), "{text}");
     for (target, meant) in [("x.zarr", "gzip"), ("x.h5", "gzip"), ("x.tiledb", "gzip")] {
-        let text = told(folder, 2, &["convert", "cells.h5", target, "--filter", "gzp"]);
+        let text = output_of(folder, 2, &["convert", "cells.h5", target, "--filter", "gzp"]);
         assert!(text.contains(&format!("did you mean {meant}?")), "{target}: {text}");
     }
     assert!(
-        told(folder, 2, &["convert", "cells.h5", "x", "--to", "netcdf"]).contains("did you mean netcdf4?")
+        output_of(folder, 2, &["convert", "cells.h5", "x", "--to", "netcdf"])
+            .contains("did you mean netcdf4?")
     );
-    assert!(told(folder, 2, &["convert", "cells.h5", "x.zar"]).contains("did you mean .zarr?"));
+    assert!(output_of(folder, 2, &["convert", "cells.h5", "x.zar"]).contains("did you mean .zarr?"));
 }
 
 #[test]
 fn listings_show_shards_and_readable_attributes() {
     let folder = kinds();
     let folder = folder.path();
-    assert!(told(folder, 0, &["info", "shards.zarr"]).contains("8 × 8 (shards 32 × 32)"));
-    let info: Value = serde_json::from_str(&told(folder, 0, &["info", "shards.zarr", "--json"])).unwrap();
+    assert!(output_of(folder, 0, &["info", "shards.zarr"]).contains("8 × 8 (shards 32 × 32)"));
+    let info: Value =
+        serde_json::from_str(&output_of(folder, 0, &["info", "shards.zarr", "--json"])).unwrap();
     let nodes = info["nodes"].as_array().unwrap();
     let t = nodes.iter().find(|node| node["path"] == "/t").unwrap();
     assert_eq!((&t["chunk_shape"], &t["shard_shape"]), (&json!([8, 8]), &json!([32, 32])));
-    let text = told(folder, 0, &["attrs", "packed.nc", "/t"]);
+    let text = output_of(folder, 0, &["attrs", "packed.nc", "/t"]);
     assert!(text.contains("_FillValue: -999") && !text.contains("DIMENSION_LIST"), "{text}");
-    let text = told(folder, 0, &["convert", "packed.nc", "x.zarr", "--chunks", "1", "--drop", "n"]);
+    let text = output_of(folder, 0, &["convert", "packed.nc", "x.zarr", "--chunks", "1", "--drop", "n"]);
     assert!(text.contains("/t: chunks of 1 do not apply to its 2 dimensions"), "{text}");
 }
 
 #[test]
 fn every_command_has_a_manual_page_with_examples() {
     let folder = tempfile::tempdir().unwrap();
-    let page = told(folder.path(), 0, &["man", "info"]);
+    let page = output_of(folder.path(), 0, &["man", "info"]);
     assert!(page.contains(".SH EXAMPLES") && page.contains("tet info") && page.contains("tree"), "{page}");
-    assert!(told(folder.path(), 0, &["man"]).contains("convert"));
-    assert!(told(folder.path(), 2, &["man", "inof"]).contains("did you mean info?"));
+    assert!(output_of(folder.path(), 0, &["man"]).contains("convert"));
+    assert!(output_of(folder.path(), 2, &["man", "inof"]).contains("did you mean info?"));
 }

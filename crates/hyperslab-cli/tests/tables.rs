@@ -5,8 +5,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-/// Runs it, expects this exit code, gives stdout (stderr where it could not be done).
-fn told(folder: &Path, code: i32, words: &[&str]) -> String {
+/// Runs `tet`, checks the exit code, and returns stdout, or stderr for exit code 2.
+fn output_of(folder: &Path, code: i32, words: &[&str]) -> String {
     let output =
         Command::new(env!("CARGO_BIN_EXE_tet")).current_dir(folder).args(words).output().expect("tet starts");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -15,7 +15,7 @@ fn told(folder: &Path, code: i32, words: &[&str]) -> String {
 }
 
 fn json(folder: &Path, code: i32, words: &[&str]) -> Value {
-    serde_json::from_str(&told(folder, code, words)).expect("one JSON document")
+    serde_json::from_str(&output_of(folder, code, words)).expect("one JSON document")
 }
 
 /// A `.npy` file: the header NumPy writes, then the data.
@@ -44,7 +44,7 @@ fn structs(folder: &Path) {
 fn structs_are_read_as_columns() {
     let folder = tempfile::tempdir().expect("a folder");
     structs(folder.path());
-    let run = |words: &[&str]| told(folder.path(), 0, words);
+    let run = |words: &[&str]| output_of(folder.path(), 0, words);
     run(&["read", "s.npy", "[1:3]", "-o", "s.csv"]);
     assert_eq!(std::fs::read_to_string(folder.path().join("s.csv")).expect("a file"), "n,t\n1,b\n2,c\n");
     let text = run(&["read", "s.npy", "--columns", "t,n"]);
@@ -56,32 +56,36 @@ fn structs_are_read_as_columns() {
         run(&["read", "s.npy", "-o", name]);
         let bytes = std::fs::read(folder.path().join(name)).expect("a file");
         assert!(bytes.starts_with(b"ARROW1") || bytes.starts_with(b"PAR1"));
-        assert!(told(folder.path(), 2, &["read", "s.npy", "-o", name]).contains("--force"));
+        assert!(output_of(folder.path(), 2, &["read", "s.npy", "-o", name]).contains("--force"));
     }
     assert!(
-        told(folder.path(), 2, &["read", "s.npy", "--columns", "q"]).contains("no column q; there are n, t")
+        output_of(folder.path(), 2, &["read", "s.npy", "--columns", "q"])
+            .contains("no column q; there are n, t")
     );
     assert!(
-        told(folder.path(), 2, &["read", "s.npy", "--level", "1"])
+        output_of(folder.path(), 2, &["read", "s.npy", "--level", "1"])
             .contains("only geometries and multiscale images have levels")
     );
 }
 
 #[test]
-fn converting_ends_in_files_of_rows_and_in_geometry() {
+fn tables_are_converted_to_files_of_rows_and_geometry() {
     let folder = tempfile::tempdir().expect("a folder");
     structs(folder.path());
     let report = json(folder.path(), 0, &["convert", "s.npy", "s.parquet", "--json"]);
     assert_eq!((&report["rows"], &report["format"]), (&json!(30), &json!("parquet")));
-    assert!(told(folder.path(), 2, &["convert", "s.npy", "s.parquet"]).contains("--force"));
-    let text = told(folder.path(), 0, &["convert", "s.npy", "s.csv", "--select", "[1:3]", "--quiet"]);
+    assert!(output_of(folder.path(), 2, &["convert", "s.npy", "s.parquet"]).contains("--force"));
+    let text = output_of(folder.path(), 0, &["convert", "s.npy", "s.csv", "--select", "[1:3]", "--quiet"]);
     assert_eq!(text, "");
     assert_eq!(std::fs::read_to_string(folder.path().join("s.csv")).expect("a file"), "n,t\n1,b\n2,c\n");
     assert!(
-        told(folder.path(), 2, &["convert", "s.npy", "s.arrow", "--chunks", "4"]).contains("do not apply")
+        output_of(folder.path(), 2, &["convert", "s.npy", "s.arrow", "--chunks", "4"])
+            .contains("do not apply")
     );
-    assert!(told(folder.path(), 2, &["convert", "s.npy", "s.what"]).contains("use --to"));
-    assert!(told(folder.path(), 2, &["convert", "s.npy", "s.tet", "--levels", "1"]).contains("OME-Zarr"));
+    assert!(output_of(folder.path(), 2, &["convert", "s.npy", "s.what"]).contains("use --to"));
+    assert!(
+        output_of(folder.path(), 2, &["convert", "s.npy", "s.tet", "--levels", "1"]).contains("OME-Zarr")
+    );
 
     let places: Vec<u8> = (0..300_u16).flat_map(|at| f32::from(at).to_le_bytes()).collect();
     npy(&folder.path().join("p.npy"), "'<f4'", "(100, 3)", &places);
@@ -90,10 +94,10 @@ fn converting_ends_in_files_of_rows_and_in_geometry() {
     let found = json(folder.path(), 0, &["read", "p.zv", "--box", "0,0,0,5,5,5", "--json"]);
     assert_eq!(found["vertices"], json!([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]));
     assert!(
-        told(folder.path(), 2, &["convert", "p.npy", "q.zv", "--chunks", "4MiB"])
+        output_of(folder.path(), 2, &["convert", "p.npy", "q.zv", "--chunks", "4MiB"])
             .contains("sizes of a chunk")
     );
-    assert!(told(folder.path(), 2, &["convert", "p.npy", "q.zv", "--chunks", "0"]).contains("chunk"));
+    assert!(output_of(folder.path(), 2, &["convert", "p.npy", "q.zv", "--chunks", "0"]).contains("chunk"));
 }
 
 #[test]
@@ -106,31 +110,31 @@ fn differences_and_hashes_agree_in_every_format() {
     npy(&folder.path().join("b.npy"), "'<f4'", "(20, 30)", &others);
     let hash = |path: &str| json(folder.path(), 0, &["hash", path, "--json"])["hash"].clone();
     for target in ["a.tet", "a.zarr"] {
-        told(folder.path(), 0, &["convert", "a.npy", target, "--chunks", "7,11"]);
+        output_of(folder.path(), 0, &["convert", "a.npy", target, "--chunks", "7,11"]);
         assert_eq!(hash(target), hash("a.npy"), "{target}");
-        let text = told(folder.path(), 0, &["diff", "a.npy", target, "--no-attributes"]);
+        let text = output_of(folder.path(), 0, &["diff", "a.npy", target, "--no-attributes"]);
         assert!(text.starts_with("same"), "{text}");
-        let text = told(folder.path(), 1, &["diff", target, "b.npy", "--no-attributes"]);
+        let text = output_of(folder.path(), 1, &["diff", target, "b.npy", "--no-attributes"]);
         assert!(text.contains("1 of 600 differ, first at [1, 5]: 35.0 ≠ 35.5"), "{text}");
-        told(folder.path(), 0, &["diff", target, "b.npy", "--no-attributes", "--atol", "0.5"]);
+        output_of(folder.path(), 0, &["diff", target, "b.npy", "--no-attributes", "--atol", "0.5"]);
     }
     assert_ne!(hash("a.npy"), hash("b.npy"));
     let report = json(folder.path(), 1, &["diff", "a.npy", "b.npy", "--json"]);
     assert_eq!(report["differences"][0]["first"], json!([1, 5]));
     assert_eq!(report["differences"][0]["largest"], json!(0.5));
-    assert_eq!(told(folder.path(), 1, &["diff", "a.npy", "b.npy", "-q"]), "");
-    assert!(told(folder.path(), 2, &["diff", "a.npy", "none.npy"]).contains("none.npy"));
+    assert_eq!(output_of(folder.path(), 1, &["diff", "a.npy", "b.npy", "-q"]), "");
+    assert!(output_of(folder.path(), 2, &["diff", "a.npy", "none.npy"]).contains("none.npy"));
 }
 
 #[test]
-fn a_record_tells_what_changed() {
+fn a_record_reveals_changes() {
     let folder = tempfile::tempdir().expect("a folder");
     npy(&folder.path().join("a.npy"), "'<i2'", "(6,)", &[1; 12]);
-    told(folder.path(), 0, &["convert", "a.npy", "a.zarr", "--chunks", "2"]);
-    let inside = told(folder.path(), 2, &["verify", "a.zarr", "--record", "a.zarr/sums.json"]);
+    output_of(folder.path(), 0, &["convert", "a.npy", "a.zarr", "--chunks", "2"]);
+    let inside = output_of(folder.path(), 2, &["verify", "a.zarr", "--record", "a.zarr/sums.json"]);
     assert!(inside.contains("inside the store"), "{inside}");
-    told(folder.path(), 0, &["verify", "a.zarr", "--record", "sums.json"]);
-    told(folder.path(), 0, &["verify", "a.zarr", "--against", "sums.json"]);
+    output_of(folder.path(), 0, &["verify", "a.zarr", "--record", "sums.json"]);
+    output_of(folder.path(), 0, &["verify", "a.zarr", "--against", "sums.json"]);
     let record: Value =
         serde_json::from_slice(&std::fs::read(folder.path().join("sums.json")).expect("a file"))
             .expect("JSON");
@@ -139,18 +143,20 @@ fn a_record_tells_what_changed() {
         (json!(1), json!(4))
     );
     std::fs::remove_file(folder.path().join("a.zarr").join("c/1")).expect("a chunk");
-    let text = told(folder.path(), 0, &["verify", "a.zarr", "--no-consolidated"]);
+    let text = output_of(folder.path(), 0, &["verify", "a.zarr", "--no-consolidated"]);
     assert!(text.contains("1 of 3 chunks was never written or is missing"), "{text}");
-    let text = told(folder.path(), 1, &["verify", "a.zarr", "--against", "sums.json"]);
+    let text = output_of(folder.path(), 1, &["verify", "a.zarr", "--against", "sums.json"]);
     assert!(text.contains("chunk [1] was recorded but no longer exists"), "{text}");
-    assert!(told(folder.path(), 2, &["verify", "a.zarr", "--against", "a.npy"]).contains("not a record"));
+    assert!(
+        output_of(folder.path(), 2, &["verify", "a.zarr", "--against", "a.npy"]).contains("not a record")
+    );
 }
 
-/// Rows of a CSV file: filtered, grouped, and as a sparse array that is added to.
+/// Rows of a CSV file are filtered, grouped, and converted to a sparse array that can be appended to.
 #[test]
-fn rows_are_filtered_grouped_and_brought_in() {
+fn rows_are_filtered_grouped_and_imported() {
     let folder = tempfile::tempdir().expect("a folder");
-    let run = |words: &[&str]| told(folder.path(), 0, words);
+    let run = |words: &[&str]| output_of(folder.path(), 0, words);
     let rows = "x,y,count,type,score\n1,1,60,NK,1.5\n2,1,70,B,2\n3,2,80,NK,\n4,2,10,NK,9\n";
     std::fs::write(folder.path().join("cells.csv"), rows).expect("a file");
     run(&["convert", "cells.csv", "cells.tiledb", "--dimensions", "x,y"]);
@@ -203,10 +209,10 @@ fn rows_are_filtered_grouped_and_brought_in() {
         (&["query", "cells.tiledb", "--by", "tpye"], "did you mean type?"),
         (&["convert", "cells.csv", "again.tiledb"], "--dimensions"),
     ] {
-        let error = told(folder.path(), 2, words);
+        let error = output_of(folder.path(), 2, words);
         assert!(error.contains(expected), "{words:?}: {error}");
     }
     std::fs::write(folder.path().join("ragged.csv"), "a,b\n1,2\n3\n").expect("a file");
-    assert!(told(folder.path(), 2, &["read", "ragged.csv"]).contains("line 3 has 1 field,"));
+    assert!(output_of(folder.path(), 2, &["read", "ragged.csv"]).contains("line 3 has 1 field,"));
     assert!(!folder.path().join("again.tiledb").exists());
 }

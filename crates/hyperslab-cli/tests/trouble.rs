@@ -1,4 +1,4 @@
-//! What goes wrong outside: a key that stops the work, a disk that fills, a file that another program cuts short.
+//! External failures: Ctrl-C, a full disk, and files that another program truncates.
 
 #![cfg(unix)]
 
@@ -46,7 +46,7 @@ fn names(folder: &Path) -> Vec<PathBuf> {
     names
 }
 
-/// A conversion that takes seconds, once it has begun to write beside its target.
+/// Starts a conversion that takes seconds, and waits until it has begun to write beside its target.
 fn slow_conversion(folder: &Path, target: &str) -> Child {
     let child = Command::new(TET)
         .current_dir(folder)
@@ -61,7 +61,7 @@ fn slow_conversion(folder: &Path, target: &str) -> Child {
 }
 
 #[test]
-fn a_stop_leaves_nothing_behind() {
+fn an_interrupt_leaves_nothing_behind() {
     for target in ["out.tet", "out.zarr"] {
         let folder = noise();
         let child = slow_conversion(folder.path(), target);
@@ -75,7 +75,7 @@ fn a_stop_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_source_that_shrinks_is_an_error_and_nothing_is_left() {
+fn a_truncated_source_is_an_error_and_nothing_is_left() {
     let folder = noise();
     let child = slow_conversion(folder.path(), "out.zarr");
     let source = std::fs::OpenOptions::new().write(true).open(folder.path().join("noise.tet"));
@@ -86,9 +86,9 @@ fn a_source_that_shrinks_is_an_error_and_nothing_is_left() {
     assert_eq!(names(folder.path()), [Path::new("noise.tet")]);
 }
 
-/// Whether it is noticed is a race; that we are not killed without a word is not.
+/// Whether the truncation is noticed depends on timing. Either way, the process must not be killed without a message.
 #[test]
-fn a_mapped_file_that_shrinks_does_not_kill_without_a_word() {
+fn truncating_a_mapped_file_does_not_kill_without_a_message() {
     let folder = noise();
     let path = folder.path().join("noise.tet");
     let bytes = std::fs::read(&path).expect("the sample");
@@ -113,7 +113,7 @@ fn a_mapped_file_that_shrinks_does_not_kill_without_a_word() {
     }
 }
 
-/// A limit on the size of files stands for a disk that fills: the same call fails, with another word for why.
+/// A limit on the file size simulates a full disk: the same call fails, with another error code.
 #[test]
 fn a_full_disk_leaves_nothing_behind() {
     let folder = noise();

@@ -1,6 +1,6 @@
-"""Reads stores with their reference libraries: a line `KIND<tab>PATH` is answered by a line of hashes, or `refused WHY`.
+"""Reads stores with their reference libraries: a line `KIND<tab>PATH` is answered by a line of hashes, or `refused REASON`.
 
-Zarr stores have two hashes, apart by a bar: by the documents of the nodes, and by the gathered ones of the root."""
+Zarr stores have two hashes, separated by a bar: from the documents of the nodes, and from consolidated metadata."""
 
 import hashlib
 import json
@@ -87,7 +87,7 @@ def zv(path):
     named = json.dumps(json.load(open(os.path.join(path, "zarr.json")))["attributes"], sort_keys=True)
     digest.text(named)
     for level in levels:
-        # A level that the root does not name is not there yet.
+        # A level that the root does not list does not exist yet.
         if level == "0" or f'"level": {level}' in named or f'"path": "{level}"' in named:
             read = read_points(path, level=int(level))
             digest.array(level, read["positions"])
@@ -183,6 +183,6 @@ for line in sys.stdin:
     else:
         try:
             answer = KINDS[kind](path)
-        except Exception as problem:  # Whatever a library says about a damaged file.
+        except Exception as problem:  # Libraries raise any exception for a damaged file.
             answer = "refused " + " ".join(f"{type(problem).__name__}: {problem}".split())[:300]
     print(answer, flush=True)

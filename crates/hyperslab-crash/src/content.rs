@@ -1,15 +1,16 @@
-//! What a store holds, as text that can be compared.
+//! The content of a store as comparable text.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 
 use hyperslab::{Depth, Node, OpenOptions, OpenStore, Result, hash, open_with};
 
-/// The endings of files that are no stores.
+/// The extensions of files that are not stores.
 const PLAIN: [&str; 6] = ["csv", "json", "arrow", "parquet", "ply", "obj"];
 
-/// What is at a path, by our reader: every node with its type, shape, attributes and the hash of its values, after a deep check.
-/// What the reader refuses is told by its bytes, so that one damaged file is not taken for another.
+/// The content at a path as our reader sees it: every node with its type, shape, attributes and the hash of its
+/// values, after a deep check. If the reader rejects the content, the text contains a hash of the bytes, so that
+/// different damaged files are not mistaken for each other.
 #[must_use]
 pub fn of(path: &Path) -> String {
     if path.symlink_metadata().is_err() {
@@ -25,18 +26,18 @@ pub fn of(path: &Path) -> String {
     }
 }
 
-/// The content of nothing.
+/// The content of a missing target.
 pub const ABSENT: &str = "absent";
 
-/// How the content of something that the reader refuses starts.
+/// The start of the text for content that the reader rejects.
 pub const REFUSED: &str = "refused:";
 
 fn nodes(path: &Path) -> Result<String> {
-    // Read by position: a file that is damaged must not end this process.
+    // Not mapped, because a damaged file must not end this process.
     of_store(&open_with(path, &OpenOptions::default().with_mapped(false))?)
 }
 
-/// What a store holds.
+/// The content of a store.
 ///
 /// # Errors
 ///

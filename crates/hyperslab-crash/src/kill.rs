@@ -56,7 +56,7 @@ type Outcome<T> = Result<T, String>;
 /// # Errors
 ///
 /// If a writer fails without being killed, or the reference libraries do not respond.
-pub fn run(campaign: &Campaign, told: &mut dyn FnMut(&Tally)) -> Outcome<Vec<Tally>> {
+pub fn run(campaign: &Campaign, report: &mut dyn FnMut(&Tally)) -> Outcome<Vec<Tally>> {
     let mut peer = Peer::start(&campaign.python).map_err(|error| error.to_string())?;
     let mut random = Random::new(campaign.seed);
     let writers = writers::all();
@@ -68,7 +68,7 @@ pub fn run(campaign: &Campaign, told: &mut dyn FnMut(&Tally)) -> Outcome<Vec<Tal
         let kills = campaign.kills / count + u64::from((number as u64) < campaign.kills % count);
         let tally = run_writer(writer, kills, campaign, &mut peer, &mut random)
             .map_err(|problem| format!("{}: {problem}", writer.name))?;
-        told(&tally);
+        report(&tally);
         tallies.push(tally);
     }
     Ok(tallies)
@@ -76,7 +76,7 @@ pub fn run(campaign: &Campaign, told: &mut dyn FnMut(&Tally)) -> Outcome<Vec<Tal
 
 /// The content that both readers find.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Seen {
+struct Contents {
     ours: String,
     theirs: Vec<String>,
 }
@@ -84,20 +84,20 @@ struct Seen {
 /// The allowed contents.
 #[derive(Debug)]
 struct Expected {
-    old: Seen,
-    new: Seen,
+    old: Contents,
+    new: Contents,
     /// After [`Writer::again`].
-    replaced: Seen,
+    replaced: Contents,
 }
 
-fn look(writer: &Writer, peer: &mut Peer, target: &Path) -> Outcome<Seen> {
+fn read_with_both(writer: &Writer, peer: &mut Peer, target: &Path) -> Outcome<Contents> {
     let theirs = peer.content(writer.peer, target).map_err(|error| error.to_string())?;
     // The reason for a refusal depends on what the library reads first.
     let theirs = theirs
         .into_iter()
         .map(|text| if text.starts_with("refused") { "refused".to_owned() } else { text })
         .collect();
-    Ok(Seen { ours: content::of(target), theirs })
+    Ok(Contents { ours: content::of(target), theirs })
 }
 
 fn run_writer(
@@ -118,15 +118,15 @@ fn run_writer(
     let old_places = Places { target: before.join(writer.target), sources: sources.clone() };
     (writer.before)(&old_places, Scale::LARGE).map_err(|error| error.to_string())?;
     let places = Places { target: work.join(writer.target), sources };
-    renew(&before, &work)?;
-    let old = look(writer, peer, &places.target)?;
+    replace_with_copy(&before, &work)?;
+    let old = read_with_both(writer, peer, &places.target)?;
     (writer.again)(&places, Scale::LARGE).map_err(|error| error.to_string())?;
-    let replaced = look(writer, peer, &places.target)?;
+    let replaced = read_with_both(writer, peer, &places.target)?;
     let expected = Expected { old, new: replaced.clone(), replaced };
     // The longest of a few runs, from the first write to the end of the process.
     let mut new = None;
     for _ in 0..3 {
-        renew(&before, &work)?;
+        replace_with_copy(&before, &work)?;
         let (mut child, started) = start(writer, &places, campaign)?;
         let status = child.wait().map_err(|error| error.to_string())?;
         if !status.success() {
@@ -134,7 +134,7 @@ fn run_writer(
         }
         let duration = started.elapsed();
         tally.duration = if new.is_none() { duration } else { tally.duration.max(duration) };
-        let seen = look(writer, peer, &places.target)?;
+        let seen = read_with_both(writer, peer, &places.target)?;
         if new.replace(seen.clone()).is_some_and(|other| other != seen) {
             return Err("the writer does not write the same twice".to_owned());
         }
@@ -149,7 +149,7 @@ fn run_writer(
         }
     }
     for _ in 0..kills {
-        renew(&before, &work)?;
+        replace_with_copy(&before, &work)?;
         let delay = tally.duration.mul_f64(random.part() * 1.05);
         let (mut child, started) = start(writer, &places, campaign)?;
         std::thread::sleep((started + delay).saturating_duration_since(Instant::now()));
@@ -171,7 +171,7 @@ fn check(
 ) -> Outcome<()> {
     let Expected { old, new, replaced } = expected;
     let mut found = Vec::new();
-    let seen = look(writer, peer, &places.target)?;
+    let seen = read_with_both(writer, peer, &places.target)?;
     let is_old = seen.ours == old.ours;
     match (is_old, seen.ours == new.ours) {
         (true, _) => tally.old += 1,
@@ -204,7 +204,7 @@ fn check(
         match (writer.write)(places, Scale::LARGE) {
             Err(problem) => found.push(format!("the next writer fails: {problem}")),
             Ok(()) => {
-                let seen = look(writer, peer, &places.target)?;
+                let seen = read_with_both(writer, peer, &places.target)?;
                 if seen != *new {
                     found.push(format!("the next writer does not write the new content: {seen:?}"));
                 }
@@ -214,7 +214,7 @@ fn check(
     match (writer.again)(places, Scale::LARGE) {
         Err(problem) => found.push(format!("the target cannot be replaced: {problem}")),
         Ok(()) => {
-            let seen = look(writer, peer, &places.target)?;
+            let seen = read_with_both(writer, peer, &places.target)?;
             if seen != *replaced {
                 found.push(format!("what replaces it is not what was written: {seen:?}"));
             }
@@ -284,7 +284,7 @@ pub fn write(name: &str, target: &Path, sources: &Path, scale: Scale) -> Outcome
 }
 
 /// Makes `to` a copy of the folder `from`.
-pub(crate) fn renew(from: &Path, to: &Path) -> Outcome<()> {
+pub(crate) fn replace_with_copy(from: &Path, to: &Path) -> Outcome<()> {
     fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
         if !from.is_dir() {
             return std::fs::copy(from, to).map(|_| ());

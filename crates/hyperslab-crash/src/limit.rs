@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::content;
-use crate::kill::renew;
+use crate::kill::replace_with_copy;
 use crate::writers::{Places, Scale, Writer};
 
 /// The resource that is limited.
@@ -37,19 +37,19 @@ pub struct Tally {
 ///
 /// If the old store cannot be created, or a process cannot be started.
 pub fn run(writer: &Writer, limits: &[Limit], program: &Path) -> Result<Tally, String> {
-    let told = |error: std::io::Error| error.to_string();
-    let folder = tempfile::tempdir().map_err(told)?;
+    let to_text = |error: std::io::Error| error.to_string();
+    let folder = tempfile::tempdir().map_err(to_text)?;
     let at = |name: &str| folder.path().join(name);
     let (before, work, sources) = (at("before"), at("work"), at("sources"));
     for folder in [&before, &sources] {
-        std::fs::create_dir(folder).map_err(told)?;
+        std::fs::create_dir(folder).map_err(to_text)?;
     }
     let old_places = Places { target: before.join(writer.target), sources: sources.clone() };
     (writer.before)(&old_places, Scale::SMALL).map_err(|error| error.to_string())?;
     let places = Places { target: work.join(writer.target), sources };
     let mut tally = Tally::default();
     for limit in limits {
-        renew(&before, &work)?;
+        replace_with_copy(&before, &work)?;
         let old = content::of(&places.target);
         let seen = match limit {
             Limit::Room(kib) => inside_mount(*kib, writer, &before, &places, program)?,
@@ -61,7 +61,7 @@ pub fn run(writer: &Writer, limits: &[Limit], program: &Path) -> Result<Tally, S
 }
 
 /// The result of a process.
-struct Seen {
+struct RunResult {
     succeeded: bool,
     code: Option<i32>,
     said: String,
@@ -69,7 +69,7 @@ struct Seen {
     beside: Vec<String>,
 }
 
-fn check(seen: &Seen, old: &str, writer: &Writer, limit: &str, tally: &mut Tally) {
+fn check(seen: &RunResult, old: &str, writer: &Writer, limit: &str, tally: &mut Tally) {
     let mut find = |text: String| tally.findings.push(format!("{}, {limit}: {text}", writer.name));
     for name in &seen.beside {
         find(format!("{name} was left behind ({})", seen.said.trim()));
@@ -88,7 +88,7 @@ fn check(seen: &Seen, old: &str, writer: &Writer, limit: &str, tally: &mut Tally
     }
 }
 
-fn under_limit(limit: Limit, writer: &Writer, places: &Places, program: &Path) -> Result<Seen, String> {
+fn under_limit(limit: Limit, writer: &Writer, places: &Places, program: &Path) -> Result<RunResult, String> {
     let limit = match limit {
         Limit::FileSize(units) => format!("-f {units}"),
         Limit::Handles(count) => format!("-n {count}"),
@@ -108,7 +108,7 @@ fn inside_mount(
     before: &Path,
     places: &Places,
     program: &Path,
-) -> Result<Seen, String> {
+) -> Result<RunResult, String> {
     let folder = places.target.parent().ok_or("the target has no folder")?;
     let left = folder.with_file_name("left");
     let _ = std::fs::remove_dir_all(&left);
@@ -133,7 +133,7 @@ fn seen(
     program: &Path,
     mut shell: Command,
     left: Option<PathBuf>,
-) -> Result<Seen, String> {
+) -> Result<RunResult, String> {
     let ran = shell
         .arg(program)
         .arg("write")
@@ -149,9 +149,9 @@ fn seen(
     }
     let folder = places.target.parent().ok_or("the target has no folder")?;
     if let Some(left) = left {
-        renew(&left, folder)?;
+        replace_with_copy(&left, folder)?;
     }
-    Ok(Seen {
+    Ok(RunResult {
         succeeded: ran.status.success(),
         code: ran.status.code(),
         said,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use hyperslab::{DType, Elements, OpenStore, Result, Selection, Values, create, extend};
 
 use crate::random::Random;
-use crate::writers::{COLUMNS, Kind, Places, Scale};
+use crate::writers::{ArrayFormat, COLUMNS, Places, Scale};
 
 /// The parameters of a load test.
 #[derive(Debug, Clone, Copy)]
@@ -44,10 +44,13 @@ pub struct Tally {
 ///
 /// If an answer is wrong, or something fails that should not.
 pub fn run(program: &Path, load: Load, only: &str) -> Result<Vec<Tally>, String> {
-    Kind::growing().filter(|kind| kind.name.contains(only)).map(|kind| one(kind, program, load)).collect()
+    ArrayFormat::growing()
+        .filter(|kind| kind.name.contains(only))
+        .map(|kind| one(kind, program, load))
+        .collect()
 }
 
-fn one(kind: Kind, program: &Path, load: Load) -> Result<Tally, String> {
+fn one(kind: ArrayFormat, program: &Path, load: Load) -> Result<Tally, String> {
     let named = |problem: String| format!("{}: {problem}", kind.name);
     let folder = tempfile::tempdir().map_err(|error| named(error.to_string()))?;
     let target = folder.path().join(kind.target);
@@ -68,7 +71,7 @@ fn one(kind: Kind, program: &Path, load: Load) -> Result<Tally, String> {
     while started.elapsed() < load.duration {
         grow(kind, &target).map_err(|error| named(format!("growing: {error}")))?;
         tally.appends += 1;
-        // Not as fast as possible, or readers would only see edges.
+        // Pause between appends; otherwise readers would only see changes in progress.
         std::thread::sleep(Duration::from_millis(20));
     }
     for reader in readers {
@@ -85,8 +88,8 @@ fn one(kind: Kind, program: &Path, load: Load) -> Result<Tally, String> {
 }
 
 /// Appends some rows, with each cell holding its own number.
-fn grow(kind: Kind, target: &Path) -> Result<()> {
-    let mut sink = create(target, kind.driver()?, &Kind::appending())?;
+fn grow(kind: ArrayFormat, target: &Path) -> Result<()> {
+    let mut sink = create(target, kind.driver()?, &ArrayFormat::appending())?;
     let store = hyperslab::open(target)?;
     let array = store.array("/t")?;
     let (first, rows) = (array.schema().shape()[0] * COLUMNS, 5);
@@ -172,7 +175,7 @@ fn read_some(
                 *kept = None;
             }
             Err(Failure::Wrong(why) | Failure::Refused(why)) => {
-                return Err(format!("a reader of before: {why}"));
+                return Err(format!("a reader with an older store: {why}"));
             }
         }
     }

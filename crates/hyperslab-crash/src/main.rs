@@ -4,7 +4,7 @@
 //! crash kill --python PYTHON [--kills N] [--seed S] [--only TEXT]
 //! crash power [--samples N] [--seed S] [--only TEXT]
 //! crash full [--only TEXT]               a file system that is full after 0, 4, 8 … KiB (needs the right to mount)
-//! crash race [--processes N] [--rows N] [--only TEXT]     processes that grow one array at once
+//! crash race [--processes N] [--rows N] [--only TEXT]     processes that grow one array concurrently
 //! crash load [--processes N] [--threads N] [--seconds S] [--only TEXT]   many readers beside a writer
 //! crash write NAME TARGET SOURCES [small]   one writer, to be killed
 //! ```

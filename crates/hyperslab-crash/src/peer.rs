@@ -16,11 +16,11 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts it with this interpreter.
+    /// Starts the process with this interpreter.
     ///
     /// # Errors
     ///
-    /// When the interpreter cannot be started.
+    /// If the interpreter cannot be started.
     pub fn start(python: &Path) -> std::io::Result<Self> {
         let mut child = Command::new(python)
             .args(["-c", CHECKER])

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use hyperslab_core::storage::{Step, Trace};
 
 use crate::content;
-use crate::kill::renew;
+use crate::kill::replace_with_copy;
 use crate::random::Random;
 use crate::replay::Recorder;
 use crate::writers::{Places, Scale, Writer};
@@ -46,23 +46,23 @@ pub struct Tally {
 ///
 /// If the writer fails, or a state cannot be created.
 pub fn run(writer: &Writer, samples: usize, seed: u64) -> Result<Tally, String> {
-    let told = |error: std::io::Error| error.to_string();
+    let to_text = |error: std::io::Error| error.to_string();
     // In memory if possible: durability is modelled, not waited for.
-    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).map_err(told)?;
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).map_err(to_text)?;
     // The watcher looks up inode numbers by the paths that storage reports.
-    let top = folder.path().canonicalize().map_err(told)?;
+    let top = folder.path().canonicalize().map_err(to_text)?;
     let (work, sources) = (top.join("work"), top.join("sources"));
     for folder in [&work, &sources] {
-        std::fs::create_dir(folder).map_err(told)?;
+        std::fs::create_dir(folder).map_err(to_text)?;
     }
     let places = Places { target: work.join(writer.target), sources };
     (writer.before)(&places, Scale::SMALL).map_err(|error| error.to_string())?;
     // All states are opened at the same path, because errors name it.
     let cut = top.join("cut");
-    renew(&work, &cut)?;
+    replace_with_copy(&work, &cut)?;
     let old = content::of(&cut.join(writer.target));
 
-    let recorder = Recorder::new(&work).map_err(told)?;
+    let recorder = Recorder::new(&work).map_err(to_text)?;
     let random = Random::new(seed);
     let target = cut.join(writer.target);
     let cutter = Rc::new(RefCell::new(Cutter {
@@ -82,7 +82,7 @@ pub fn run(writer: &Writer, samples: usize, seed: u64) -> Result<Tally, String> 
         Trace::watch(|| (writer.write)(&places, Scale::SMALL), move |step| watching.borrow_mut().step(&step));
     done.map_err(|error| error.to_string())?;
     cutter.borrow_mut().end();
-    renew(&work, &cut)?;
+    replace_with_copy(&work, &cut)?;
     let new = content::of(&cut.join(writer.target));
     let cutter = cutter.borrow();
     match &cutter.failed {
@@ -112,7 +112,7 @@ impl Cutter {
         let done = self.recorder.observe().and_then(|()| {
             // A process killed here leaves everything it did.
             let all = vec![true; self.recorder.pending()];
-            self.look(&all)?;
+            self.open_state(&all)?;
             if is_sync { self.cut_power() } else { Ok(()) }
         });
         self.recorder.sync(step);
@@ -133,12 +133,12 @@ impl Cutter {
     fn cut_power(&mut self) -> std::io::Result<()> {
         self.cuts += 1;
         for choice in self.recorder.choices(self.samples, &mut self.random) {
-            self.look(&choice)?;
+            self.open_state(&choice)?;
         }
         Ok(())
     }
 
-    fn look(&mut self, choice: &[bool]) -> std::io::Result<()> {
+    fn open_state(&mut self, choice: &[bool]) -> std::io::Result<()> {
         remove(&self.cut)?;
         self.recorder.materialise(choice, &self.cut)?;
         self.states += 1;

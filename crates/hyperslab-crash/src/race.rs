@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use hyperslab::{DType, Elements, Result, Selection, Values, create, extend};
 
 use crate::random::Random;
-use crate::writers::{COLUMNS, Kind, Places, Scale};
+use crate::writers::{ArrayFormat, COLUMNS, Places, Scale};
 
 /// How long a process waits for its turn before that counts as a failure.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -32,13 +32,13 @@ pub struct Race {
 ///
 /// If a row is missing, duplicated or wrong, or if a process fails for a reason other than concurrent writers.
 pub fn run(program: &Path, processes: u32, rows: u32, only: &str) -> Result<Vec<Race>, String> {
-    Kind::growing()
+    ArrayFormat::growing()
         .filter(|kind| kind.name.contains(only))
         .map(|kind| one(kind, program, processes, rows))
         .collect()
 }
 
-fn one(kind: Kind, program: &Path, processes: u32, rows: u32) -> Result<Race, String> {
+fn one(kind: ArrayFormat, program: &Path, processes: u32, rows: u32) -> Result<Race, String> {
     let named = |problem: String| format!("{}: {problem}", kind.name);
     let folder = tempfile::tempdir().map_err(|error| named(error.to_string()))?;
     let target = folder.path().join(kind.target);
@@ -95,7 +95,7 @@ fn row_of(process: u32, number: u32) -> Vec<i32> {
 ///
 /// If a write fails for another reason, or never gets its turn.
 pub fn extend_rows(name: &str, target: &Path, process: u32, rows: u32) -> Result<u64, String> {
-    let kind = Kind::growing().find(|kind| kind.name == name).ok_or("no such format")?;
+    let kind = ArrayFormat::growing().find(|kind| kind.name == name).ok_or("no such format")?;
     let mut random = Random::new(u64::from(process));
     let (mut refused, started) = (0, Instant::now());
     for number in 0..rows {
@@ -117,10 +117,10 @@ fn is_refused(problem: &hyperslab::Error) -> bool {
     ["another writer", "since it was opened"].iter().any(|words| text.contains(words))
 }
 
-fn extend_once(kind: Kind, target: &Path, row: &[i32]) -> Result<()> {
+fn extend_once(kind: ArrayFormat, target: &Path, row: &[i32]) -> Result<()> {
     // Opened first, as in most programs: what it finds may be outdated when the sink has its lock.
     let store = hyperslab::open(target)?;
-    let mut sink = create(target, kind.driver()?, &Kind::appending())?;
+    let mut sink = create(target, kind.driver()?, &ArrayFormat::appending())?;
     let bytes: Vec<u8> = row.iter().flat_map(|cell| cell.to_ne_bytes()).collect();
     let values = Values::new(DType::Int32, &[1, COLUMNS], Elements::fixed(bytes))?;
     extend(&mut *sink, &store.array("/t")?, "/t", 0, &values)?;

@@ -135,11 +135,11 @@ impl Recorder {
         match step {
             Step::Sync(path) => {
                 let Some(id) = self.id_of(path) else { return };
-                self.settle(|pending| pending.is_of_file(id));
+                self.make_durable(|pending| pending.is_of_file(id));
             }
             Step::SyncFolder(path) => {
                 let Some(id) = self.id_of(path) else { return };
-                self.settle(|pending| pending.is_of_folder(id));
+                self.make_durable(|pending| pending.is_of_folder(id));
             }
             Step::SyncTree(path) => {
                 let Some(top) = self.id_of(path) else { return };
@@ -151,7 +151,7 @@ impl Recorder {
                     }
                     next += 1;
                 }
-                self.settle(|pending| {
+                self.make_durable(|pending| {
                     below.iter().any(|id| pending.is_of_file(*id) || pending.is_of_folder(*id))
                 });
             }
@@ -159,13 +159,14 @@ impl Recorder {
         }
     }
 
-    fn settle(&mut self, is_durable: impl Fn(&Pending) -> bool) {
+    fn make_durable(&mut self, is_durable: impl Fn(&Pending) -> bool) {
         let (done, rest): (Vec<_>, Vec<_>) = self.pending.drain(..).partition(is_durable);
         done.iter().for_each(|pending| apply(pending, &mut self.durable));
         self.pending = rest;
     }
 
-    /// The states that a power cut can leave now, as choices among the pending changes: all, or a sample.
+    /// The states that a power cut can leave at this point, each as a choice of pending changes: all states, or a
+    /// sample.
     #[must_use]
     pub fn choices(&self, samples: usize, random: &mut Random) -> Vec<Vec<bool>> {
         let count = self.pending.len();
@@ -184,7 +185,7 @@ impl Recorder {
         for _ in 0..samples {
             let at = (random.number() % count as u64) as usize;
             choices.push(match random.number() % 5 {
-                // Only one; all but one; all up to one; all names and some bytes; anything.
+                // One change; all but one; a prefix; all names and some bytes; a random choice.
                 0 => (0..count).map(|own| own == at).collect(),
                 1 => (0..count).map(|own| own != at).collect(),
                 2 => (0..count).map(|own| own < at).collect(),

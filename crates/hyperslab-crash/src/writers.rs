@@ -1,4 +1,4 @@
-//! The writers of every format: what was there before, and what each one does.
+//! The writers of every format: the content before, and the work of each.
 
 mod shapes;
 mod sparse;
@@ -15,60 +15,60 @@ use hyperslab::{
 };
 use hyperslab_zvf::{PyramidOptions, build_pyramid};
 
-/// Cells of a row.
+/// The number of cells in a row.
 pub(crate) const COLUMNS: u64 = 64;
 
-/// Where a writer works.
+/// The folders of a writer.
 #[derive(Debug, Clone)]
 pub struct Places {
-    /// The store that is written.
+    /// The store to write.
     pub target: PathBuf,
-    /// A folder beside, for what is read.
+    /// A separate folder with the input.
     pub sources: PathBuf,
 }
 
-/// How much a writer writes.
+/// The amount of data that a writer writes.
 #[derive(Debug, Clone, Copy)]
 pub struct Scale {
-    /// Rows of an array.
+    /// The number of rows of an array.
     pub rows: u64,
-    /// Rows of a chunk.
+    /// The number of rows of a chunk.
     pub chunk: u64,
 }
 
 impl Scale {
-    /// Little: every state can be looked at.
+    /// Small enough that every state can be tested.
     pub const SMALL: Self = Self { rows: 6, chunk: 4 };
-    /// Enough that a process can be killed in the middle of it.
+    /// Large enough that a process can be killed halfway.
     pub const LARGE: Self = Self { rows: 12_000, chunk: 300 };
 }
 
-/// How a target is made.
+/// How a target is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     New,
-    /// New, and durable at once.
+    /// New, and made durable at once.
     Synced,
     Replace,
 }
 
 type Work = Box<dyn Fn(&Places, Scale) -> Result<()> + Send + Sync>;
 
-/// Something that writes.
+/// A writer to test.
 pub struct Writer {
-    /// What it does, to which format: `append zarr`.
+    /// The operation and the format: `append zarr`.
     pub name: String,
-    /// The name of its target.
+    /// The name of the target.
     pub target: &'static str,
-    /// What the reference libraries call the format; see `checker.py`.
+    /// The format's name for the reference libraries; see `checker.py`.
     pub peer: &'static str,
-    /// Makes what is there before.
+    /// Creates the content that exists before.
     pub before: Work,
-    /// The writer itself.
+    /// The operation under test.
     pub write: Work,
-    /// Another write to the same target, whatever the first one left.
+    /// Another write to the same target, which must work whatever the first one left.
     pub again: Work,
-    /// Is the target new, and not synced? Then a power cut may cost it.
+    /// Whether the target is new and not synced, so that a power cut may lose it.
     pub is_new: bool,
 }
 
@@ -78,9 +78,9 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// A format in which arrays are stored.
+/// A format that stores arrays.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kind {
+pub(crate) struct ArrayFormat {
     pub(crate) name: &'static str,
     /// The name of the format or variant.
     format: &'static str,
@@ -95,11 +95,11 @@ const fn kind(
     target: &'static str,
     peer: &'static str,
     shards: bool,
-) -> Kind {
-    Kind { name, format, target, peer, shards }
+) -> ArrayFormat {
+    ArrayFormat { name, format, target, peer, shards }
 }
 
-const KINDS: [Kind; 10] = [
+const KINDS: [ArrayFormat; 10] = [
     kind("tet", "tet", "x.tet", "tet", false),
     kind("hdf5", "hdf5", "x.h5", "hdf5", false),
     kind("netcdf4", "netcdf4", "x.nc", "netcdf", false),
@@ -124,20 +124,20 @@ const ROWS: [(&str, &str, &str); 4] = [
 fn numbers(rows: u64, first: u32) -> Result<Values> {
     let count = (rows * COLUMNS) as u32;
     let bytes: Vec<u8> = (first..first + count).flat_map(u32::to_ne_bytes).collect();
-    // Signed: NetCDF classic has no other.
+    // Signed, because NetCDF classic has no unsigned integers.
     Values::new(DType::Int32, &[rows, COLUMNS], Elements::fixed(bytes))
 }
 
-/// Formats whose arrays grow.
+/// The formats whose arrays can grow.
 const GROWING: [&str; 7] = ["tet", "hdf5", "netcdf4", "netcdf3", "zarr", "zarr2", "tiledb"];
 
-impl Kind {
-    /// Those whose arrays grow.
+impl ArrayFormat {
+    /// The kinds whose arrays can grow.
     pub(crate) fn growing() -> impl Iterator<Item = Self> {
         KINDS.into_iter().filter(|kind| GROWING.contains(&kind.format))
     }
 
-    /// A new store with one array that can grow.
+    /// Creates a new store with one array that can grow.
     pub(crate) fn make(&self, places: &Places, scale: Scale, first: u32) -> Result<()> {
         self.create(places, scale, How::New, first)
     }
@@ -147,7 +147,7 @@ impl Kind {
         Ok(format_named(self.format)?.0)
     }
 
-    /// The options of a sink that adds.
+    /// The options of a sink for additions.
     pub(crate) fn appending() -> CreateOptions {
         CreateOptions::default().with_append(true)
     }
@@ -166,7 +166,7 @@ impl Kind {
         ))
     }
 
-    /// A store with one array that can grow.
+    /// Creates a store with one array that can grow.
     fn create(&self, places: &Places, scale: Scale, how: How, first: u32) -> Result<()> {
         let (format, options) = self.options(how, scale)?;
         let mut sink = create(&places.target, format, &options)?;
@@ -234,7 +234,7 @@ fn put(sink: &mut dyn Sink, path: &str, scale: Scale, values: &Values, format: &
     array.finish()
 }
 
-/// Everything that writes.
+/// All writers.
 #[must_use]
 pub fn all() -> Vec<Writer> {
     let mut writers = Vec::new();
@@ -251,20 +251,20 @@ pub fn all() -> Vec<Writer> {
             kind.writer("replace", |kind, places, scale| kind.create(places, scale, How::Replace, 700)),
         );
         if GROWING.contains(&kind.format) {
-            writers.push(kind.writer("append", Kind::grow));
+            writers.push(kind.writer("append", ArrayFormat::grow));
         }
         if ["hdf5", "zarr", "zarr2", "tiledb"].contains(&kind.format) && !kind.shards {
             writers.push(kind.writer("attribute", |kind, places, _| kind.attribute(places)));
         }
         if ["tet", "hdf5", "zarr", "zarr2"].contains(&kind.format) && !kind.shards {
-            writers.push(kind.writer("add array", Kind::add_array));
+            writers.push(kind.writer("add array", ArrayFormat::add_array));
         }
         if kind.format == "tet" {
             writers.push(repair(kind));
         }
         if kind.format == "tiledb" {
             writers.extend(fragments(kind));
-            writers.push(gone(kind));
+            writers.push(repair_missing_fragment(kind));
         }
     }
     writers.push(sparse::append());
@@ -276,8 +276,8 @@ pub fn all() -> Vec<Writer> {
     writers
 }
 
-/// A `.tet` file whose end was cut off.
-fn repair(kind: Kind) -> Writer {
+/// Repair of a `.tet` file without its end.
+fn repair(kind: ArrayFormat) -> Writer {
     let mut writer = kind.writer("repair", |_, places, _| {
         repair_path(&places.target, &OpenOptions::default(), false).map(|_| ())
     });
@@ -291,14 +291,14 @@ fn repair(kind: Kind) -> Writer {
     writer
 }
 
-/// A TileDB array with the commit of a fragment that is gone.
-fn gone(kind: Kind) -> Writer {
+/// Repair of a TileDB array with the commit file of a missing fragment.
+fn repair_missing_fragment(kind: ArrayFormat) -> Writer {
     let mut writer = kind.writer("repair", |_, places, _| {
         repair_path(&places.target, &OpenOptions::default(), false).map(|_| ())
     });
     writer.before = Box::new(move |places, scale| {
         kind.create(places, scale, How::New, 1)?;
-        // The array of the group's only node.
+        // The array is the folder of the group's only node, or the target itself.
         let array = places.target.join("t");
         let commits = if array.is_dir() { array } else { places.target.clone() }.join("__commits");
         let failed = |source| Error::io(commits.display().to_string(), source);
@@ -308,8 +308,8 @@ fn gone(kind: Kind) -> Writer {
     writer
 }
 
-/// Fragments put together, and the old ones removed.
-fn fragments(kind: Kind) -> [Writer; 2] {
+/// Consolidating fragments, and removing the old ones.
+fn fragments(kind: ArrayFormat) -> [Writer; 2] {
     let consolidate = |places: &Places| {
         let options = OpenOptions::default();
         consolidate_path(&places.target, &options, &Progress::default()).map(|_| ())
@@ -332,7 +332,7 @@ fn fragments(kind: Kind) -> [Writer; 2] {
     both
 }
 
-/// Zarr Vectors: points, and coarser levels of them.
+/// Zarr Vectors: points, and coarser levels.
 fn geometry() -> [Writer; 5] {
     let writer = |verb: &str, before: Work, write: Work| Writer {
         name: format!("{verb} zarr vectors"),
@@ -370,7 +370,7 @@ fn geometry() -> [Writer; 5] {
     ]
 }
 
-/// More points, to a store whose coarser level is generated again.
+/// Adds points to a store, whose coarser level is generated again.
 fn append_points(places: &Places, scale: Scale) -> Result<()> {
     let source = places.sources.join("points-more.npz");
     points(&source, scale.rows, 9)?;
@@ -410,7 +410,7 @@ fn points(path: &Path, count: u64, seed: u64) -> Result<()> {
     sink.commit()
 }
 
-/// Files of rows, of an array of numbers.
+/// Writes files of rows from an array of numbers.
 fn rows(name: &'static str, target: &'static str, peer: &'static str) -> [Writer; 3] {
     fn write(places: &Places, scale: Scale, how: How, first: u32) -> Result<()> {
         let source = places.sources.join(format!("rows-{first}.npy"));

@@ -1,4 +1,5 @@
-//! What the system refuses: room, handles, bytes of a source. Clear errors, nothing half-written, nothing left.
+//! Failures of the system: no space, no file handles, failed or truncated reads. Each must give a clear error, leave
+//! no partial content and no leftovers.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -24,18 +25,18 @@ fn limited(limits: &[Limit]) {
         findings.extend(tally.findings);
     }
     assert!(findings.is_empty(), "{findings:#?}");
-    // Nearly all need more than that; a vacuum only removes.
+    // Nearly all writers need more than that; a vacuum only removes.
     assert!(failed + 6 > writers.len() as u64, "{failed} of {} writers failed", writers.len());
 }
 
-/// Every file is as long as it may be after 0, 1, 2 … units: each write of each writer is refused once.
+/// The file size is limited to 0, 1, 2 … units, so that each write of each writer fails once.
 #[test]
-fn a_write_that_is_refused_leaves_what_was_there() {
+fn failed_writes_keep_the_old_content() {
     limited(&[0, 1, 2, 3, 4, 6, 8].map(Limit::FileSize));
 }
 
 #[test]
-fn a_writer_without_handles_leaves_what_was_there() {
+fn writers_without_file_handles_keep_the_old_content() {
     limited(&[4, 5, 6, 7, 8, 10].map(Limit::Handles));
 }
 
@@ -57,9 +58,9 @@ fn hash_lines(text: &str) -> Vec<&str> {
     text.lines().filter(|line| line.starts_with("hash ")).collect()
 }
 
-/// Every request of an opening, reading and checking fails once.
+/// Each request for opening, reading and checking fails once.
 #[test]
-fn a_read_that_fails_is_an_error_and_never_a_value() {
+fn failed_reads_are_errors_and_never_values() {
     let folder = tempfile::tempdir().unwrap();
     let faults = [ErrorKind::Other, ErrorKind::Interrupted, ErrorKind::TimedOut].map(Fault::Error);
     for (writer, path) in stores(folder.path()) {
@@ -85,10 +86,10 @@ fn a_read_that_fails_is_an_error_and_never_a_value() {
                         assert_eq!(text, whole, "{case}");
                         break;
                     }
-                    // Told by the check or in place of the attribute, or of no consequence. Values are right.
+                    // Reported by the check or in place of the attribute, or without consequence. Values are correct.
                     Ok(text) => {
-                        let told = ["\ndamage ", "unreadable"].iter().any(|word| text.contains(word));
-                        assert!(text == whole || told, "{case}: {text}");
+                        let is_reported = ["\ndamage ", "unreadable"].iter().any(|word| text.contains(word));
+                        assert!(text == whole || is_reported, "{case}: {text}");
                         assert_eq!(hash_lines(&text), hash_lines(&whole), "{case}");
                     }
                     Err(problem) => assert!(!problem.to_string().is_empty(), "{case}"),
@@ -101,9 +102,9 @@ fn a_read_that_fails_is_an_error_and_never_a_value() {
     }
 }
 
-/// A source that is cut short or replaced after it was opened, read by position.
+/// A source that is truncated or replaced after it was opened, without mapping.
 #[test]
-fn a_source_that_changes_is_an_error_and_nothing_is_written() {
+fn changes_of_a_source_are_errors_and_nothing_is_written() {
     let folder = tempfile::tempdir().unwrap();
     for (writer, path) in stores(folder.path()) {
         if path.is_dir() {
@@ -120,7 +121,7 @@ fn a_source_that_changes_is_an_error_and_nothing_is_written() {
             let target = path.with_file_name("copy.zarr");
             let done =
                 convert(&store, &target, Format::ZARR, &ConvertOptions::default(), &Progress::default());
-            // Where all that matters was read, or was before the cut, the copy is whole.
+            // If everything needed was read before the truncation, the copy is complete.
             if done.is_ok() {
                 let copy = hyperslab::open(&target).unwrap();
                 assert_eq!(hash::nodes(&copy, "/").unwrap(), hashes, "{writer:?} cut to {part} quarters");
@@ -132,7 +133,7 @@ fn a_source_that_changes_is_an_error_and_nothing_is_written() {
             assert!(!entries.map(|entry| entry.file_name()).any(|name| left(&name)), "{writer:?}");
             std::fs::write(&path, &bytes).unwrap();
         }
-        // Replaced by a rename: the file that was opened is read to its end.
+        // After a replacement by rename, the opened file is read to its end.
         let store = open_with(&path, &options).unwrap();
         let other = path.with_file_name("other");
         std::fs::write(&other, "something else").unwrap();

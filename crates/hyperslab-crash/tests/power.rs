@@ -3,15 +3,15 @@
 
 use hyperslab_crash::{power, writers};
 
-/// States at each cut. `cargo xtask power` looks at more.
+/// States tested per cut. `cargo xtask power` tests more.
 const SAMPLES: usize = 12;
 
 #[test]
-fn every_writer_leaves_the_old_content_or_the_new() {
+fn every_writer_leaves_the_old_or_the_new_content() {
     for writer in writers::all() {
         let tally = power::run(&writer, SAMPLES, 20).unwrap_or_else(|why| panic!("{writer:?}: {why}"));
         assert_eq!(tally.findings, Vec::<String>::new(), "{writer:?}");
-        // Putting fragments together changes no value: the new content is the old.
+        // Consolidation changes no value, so the new content equals the old.
         let is_same = ["consolidate", "vacuum"].iter().any(|verb| writer.name.starts_with(verb));
         assert!(tally.new > 0 || is_same, "{writer:?}: {tally:?}");
         assert!(tally.old > 0 || writer.is_new, "{writer:?}: {tally:?}");

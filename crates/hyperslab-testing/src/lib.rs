@@ -1,6 +1,7 @@
-//! For tests only: storage that notes what is asked of it, so that a test can say which bytes an answer needed.
+//! Test support: storage that logs requests, so that a test can assert which bytes an operation needs.
 //!
-//! [`LoggedStorage`] wraps other storage; [`FaultyStorage`] fails once; [`WebServer`] is remote storage with a latency, a bandwidth and faults.
+//! [`LoggedStorage`] wraps other storage; [`FaultyStorage`] fails once; [`WebServer`] is a server for remote storage,
+//! with latency, limited bandwidth and faults.
 #![forbid(unsafe_code)]
 
 mod faulty;
@@ -20,15 +21,15 @@ use hyperslab_core::{Blob, ObjectStat, Result, Storage, StorageEntry};
 pub enum Request {
     /// Bytes of an object.
     Read(String, Range<u64>),
-    /// A whole object, or that there is none.
+    /// A whole object, or a request for one that does not exist.
     Whole(String),
-    /// Is it there, and how large?
+    /// The size of an object, if it exists.
     Size(String),
-    /// What stands under a name?
+    /// A listing of the objects under a name.
     List(String),
 }
 
-/// What was asked, in order.
+/// The requests, in order.
 #[derive(Debug, Clone, Default)]
 pub struct RequestLog(Arc<Mutex<Vec<Request>>>);
 
@@ -41,13 +42,14 @@ impl RequestLog {
         self.held().push(request);
     }
 
-    /// What was asked since the last time.
+    /// Takes the requests since the last call.
     #[must_use]
     pub fn take(&self) -> Vec<Request> {
         std::mem::take(&mut *self.held())
     }
 
-    /// The objects whose bytes were asked for since the last time, each once, sorted; metadata documents are left out.
+    /// The objects whose bytes were requested since the last call, sorted and without duplicates. Metadata documents
+    /// are left out.
     #[must_use]
     pub fn objects(&self) -> Vec<String> {
         let of = |request: Request| match request {
@@ -66,7 +68,7 @@ impl RequestLog {
     }
 }
 
-/// A directory whose requests are noted.
+/// Storage that logs its requests.
 #[derive(Debug)]
 pub struct LoggedStorage<D> {
     inner: D,
@@ -74,12 +76,12 @@ pub struct LoggedStorage<D> {
 }
 
 impl<D: Storage> LoggedStorage<D> {
-    /// Notes the requests to `inner`.
+    /// Logs the requests to `inner`.
     pub fn new(inner: D) -> Self {
         Self { inner, log: RequestLog::default() }
     }
 
-    /// What is noted.
+    /// The log.
     #[must_use]
     pub fn log(&self) -> RequestLog {
         self.log.clone()
@@ -112,7 +114,7 @@ impl<D: Storage> Storage for LoggedStorage<D> {
     }
 }
 
-/// A blob whose requests are noted. It never says that it is mapped: that would hide them.
+/// A blob that logs its requests. It never claims to be mapped, because access to a mapping cannot be logged.
 #[derive(Debug)]
 struct LoggedBlob {
     inner: Arc<dyn Blob>,

@@ -1,14 +1,14 @@
-//! A web server with a latency, a bandwidth, faults and a log: what remote storage is measured against.
+//! A web server with latency, limited bandwidth, faults and a log, for testing remote storage.
 //!
-//! It serves the files of a folder to `GET` and `HEAD` with byte ranges, entity tags and conditions. To requests in the
-//! language of S3 it answers as a bucket would: the first folders are buckets, `GET /bucket?list-type=2&prefix=…` lists
-//! one, and objects are put, copied, removed and uploaded in parts, with conditions.
+//! It serves the files of a folder for `GET` and `HEAD`, with byte ranges, entity tags and conditions. It also
+//! understands S3 requests: top-level folders are buckets, `GET /bucket?list-type=2&prefix=…` lists one, and objects
+//! can be put, copied, removed and uploaded in parts, with conditions.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | `behaviour` | [`Behaviour`], [`Fault`]: what goes wrong, and when |
-//! | `http` | requests and answers as they are on the wire |
-//! | `bucket` | what S3 has beyond a web server: listings, uploads, removals |
+//! | `behaviour` | [`Behaviour`], [`Fault`]: latency, limits and faults |
+//! | `http` | parsing requests and writing responses |
+//! | `bucket` | S3 operations: listings, uploads, removals |
 
 mod behaviour;
 mod bucket;
@@ -25,22 +25,22 @@ pub use behaviour::{Behaviour, WireFault};
 use bucket::Uploads;
 use http::{Answer, Request, entity_tag, parse_range, percent_decoded, read_request};
 
-/// One request, as it was answered.
+/// One request and its response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
     /// `GET`, `HEAD`, `PUT`, `POST` or `DELETE`.
     pub method: String,
     /// The path, with the query.
     pub path: String,
-    /// The range header.
+    /// The `Range` header.
     pub range: Option<String>,
-    /// The status.
+    /// The status code.
     pub status: u16,
-    /// Bytes of the answer's body.
+    /// The number of bytes in the response body.
     pub bytes: u64,
 }
 
-/// What is run before a request is answered: another writer, say.
+/// A function that runs before a request is answered, such as another writer.
 type Hook = Box<dyn FnOnce() + Send>;
 
 struct Shared {
@@ -48,17 +48,17 @@ struct Shared {
     behaviour: Mutex<Behaviour>,
     log: Mutex<Vec<Answered>>,
     stop: AtomicBool,
-    /// Requests since the behaviour was set.
+    /// The number of requests since the behaviour was set.
     number: AtomicU64,
-    /// Requests that are being answered, and the most there ever were at once.
+    /// The number of requests in progress, and its maximum.
     busy: AtomicU64,
     most: AtomicU64,
     uploads: Mutex<Uploads>,
-    /// Runs before the request of this number.
+    /// A function to run before the request with this number.
     hook: Mutex<Option<(u64, Hook)>>,
 }
 
-/// A running server. Stops when it is dropped.
+/// A running server. It stops when dropped.
 pub struct WebServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -75,7 +75,7 @@ impl WebServer {
     ///
     /// # Errors
     ///
-    /// When no port is to be had.
+    /// If no port is available.
     pub fn start(root: impl Into<PathBuf>) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
@@ -98,7 +98,7 @@ impl WebServer {
                 }
                 let (Ok(connection), own) = (connection, Arc::clone(&own)) else { continue };
                 std::thread::spawn(move || {
-                    // A client that goes away ends its connection.
+                    // If a client disconnects, its connection ends.
                     let _ = own.serve(&connection);
                 });
             }
@@ -106,43 +106,44 @@ impl WebServer {
         Ok(Self { address, shared })
     }
 
-    /// The address of a file: `http://127.0.0.1:PORT/KEY`.
+    /// The URL of a file: `http://127.0.0.1:PORT/KEY`.
     #[must_use]
     pub fn url(&self, key: &str) -> String {
         format!("http://{}/{key}", self.address)
     }
 
-    /// The address of the server, for those who take it for S3.
+    /// The S3 endpoint.
     #[must_use]
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Changes how it behaves. Requests are counted from here on.
+    /// Changes the behaviour and resets the request counter.
     pub fn behave(&self, behaviour: Behaviour) {
         let mut held = held(&self.shared.behaviour);
         self.shared.number.store(0, Ordering::SeqCst);
         *held = behaviour;
     }
 
-    /// Runs something once, before the request of this number since the last [`behave`](Self::behave) is answered.
+    /// Runs a function once, before the response to the request with this number, counted from the last
+    /// [`behave`](Self::behave).
     pub fn before_request(&self, number: u64, hook: impl FnOnce() + Send + 'static) {
         *held(&self.shared.hook) = Some((number, Box::new(hook)));
     }
 
-    /// What was answered since the last time.
+    /// Takes the requests answered since the last call.
     #[must_use]
     pub fn take_log(&self) -> Vec<Answered> {
         std::mem::take(&mut *held(&self.shared.log))
     }
 
-    /// The most requests that were being answered at once, since the last time.
+    /// The maximum number of concurrent requests since the last call.
     #[must_use]
     pub fn take_most_at_once(&self) -> u64 {
         self.shared.most.swap(0, Ordering::Relaxed)
     }
 
-    /// Uploads in parts that were neither completed nor aborted.
+    /// The number of uploads in parts that were neither completed nor aborted.
     #[must_use]
     pub fn open_uploads(&self) -> usize {
         held(&self.shared.uploads).len()
@@ -180,7 +181,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Answers a request; `false` when the connection is to be cut.
+    /// Answers a request. Returns `false` if the connection must be closed.
     fn answer(&self, request: &Request, connection: &TcpStream) -> io::Result<bool> {
         let (behaviour, fault) = {
             let mut behaviour = held(&self.behaviour);
@@ -208,7 +209,7 @@ impl Shared {
             return Ok(false);
         }
         if let Some(fault) = fault {
-            answer.spoil(fault);
+            answer.apply_fault(fault);
         }
         self.note(request, &answer);
         self.send(request, &answer, &behaviour, fault, connection)
@@ -283,7 +284,7 @@ impl Shared {
         self.object(&path, &metadata, request, behaviour)
     }
 
-    /// The bytes of an object, or some of them.
+    /// Responds with an object, or a part of it.
     fn object(
         &self,
         path: &std::path::Path,

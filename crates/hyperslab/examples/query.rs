@@ -5,7 +5,7 @@
 use hyperslab::query::{Operation, Query};
 use hyperslab::{Result, Values};
 
-/// The mean over the first axis, with missing values left out as the file's conventions say.
+/// The mean over the first axis. Missing values are left out by the file's conventions.
 fn mean(path: &str, node: &str) -> Result<Values> {
     let array = hyperslab::open(path)?.array(node)?.decoded()?;
     let query = Query::new(Operation::Mean).over([0]);

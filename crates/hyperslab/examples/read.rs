@@ -1,4 +1,4 @@
-//! Open a store of any format, look at what is in it and read a slice.
+//! Open a store of any format, list its contents and read a slice.
 //!
 //! `cargo run --example read -- climate.nc /temperature '[0, 10:20]'`
 
@@ -32,7 +32,7 @@ fn runs() -> std::result::Result<(), Box<dyn std::error::Error>> {
         hyperslab::Values::new(hyperslab::DType::UInt8, &[3], hyperslab::Elements::fixed(vec![1, 2, 3]))?;
     hyperslab::export::write_npy(&values, &mut std::fs::File::create(&path)?)?;
     show(&path.display().to_string(), "/", "[1:]")?;
-    // A typed read refuses elements of another type instead of misreading their bytes.
+    // A typed read rejects elements of another type instead of misreading their bytes.
     let array = hyperslab::open(&path)?.array("/")?;
     assert_eq!(array.read_vec::<u8>(&Selection::all())?, [1, 2, 3]);
     assert!(array.read_vec::<i8>(&Selection::all()).is_err());

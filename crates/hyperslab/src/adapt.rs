@@ -29,7 +29,7 @@ impl Relabelled {
         Self { inner, schema }
     }
 
-    /// The source's coordinate of a chunk.
+    /// The source's coordinate of the same chunk.
     fn own(&self, chunk: &[u64]) -> ChunkCoord {
         chunk[..self.inner.schema().grid.rank()].into()
     }
@@ -125,8 +125,8 @@ impl<M: ElementMap> Mapped<M> {
     }
 }
 
-/// Marks a reference with an empty layer at the end, so that its stored bytes are never taken for elements: the source's bytes
-/// may be plain, the mapped ones are not.
+/// Appends an empty layer to a reference, so that the stored bytes are never used as elements without mapping: the
+/// source's chunk may be plain, but the mapped one is not.
 fn mark(mut reference: ChunkRef) -> ChunkRef {
     reference.layers.push(Layer {
         spans: [].into_iter().collect(),

@@ -42,7 +42,7 @@ use hyperslab_core::{Batch, Column, DType, Elements, Error, Result};
 pub use fields::field;
 pub use file::{write_arrow, write_parquet};
 
-pub(crate) use fields::Forms;
+pub(crate) use fields::ArrowTarget;
 
 /// Converts `length` elements to an Arrow array of the type given by [`field`].
 ///
@@ -51,18 +51,19 @@ pub(crate) use fields::Forms;
 /// [`Invalid`](Error::Invalid) if the elements do not have the layout of their type, are too few, or contain text that is not
 /// UTF-8 or a date outside the range of Arrow's type.
 pub fn to_array(dtype: &DType, elements: Elements, length: usize) -> Result<ArrayRef> {
-    let data = convert::array_data(dtype, elements, length, Forms::ARROW).map_err(|e| unfit(dtype, &e))?;
+    let data =
+        convert::array_data(dtype, elements, length, ArrowTarget::ARROW).map_err(|e| unfit(dtype, &e))?;
     Ok(make_array(data))
 }
 
 /// The schema of these columns.
 #[must_use]
 pub fn schema(columns: &[Column]) -> SchemaRef {
-    schema_in(columns, Forms::ARROW)
+    schema_in(columns, ArrowTarget::ARROW)
 }
 
-fn schema_in(columns: &[Column], forms: Forms) -> SchemaRef {
-    let field = |column: &Column| fields::field_in(&column.name, &column.dtype, column.nullable, forms);
+fn schema_in(columns: &[Column], target: ArrowTarget) -> SchemaRef {
+    let field = |column: &Column| fields::field_in(&column.name, &column.dtype, column.nullable, target);
     Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
 }
 
@@ -72,21 +73,21 @@ fn schema_in(columns: &[Column], forms: Forms) -> SchemaRef {
 ///
 /// As [`to_array`], naming the column.
 pub fn record_batch(columns: &[Column], batch: Batch) -> Result<RecordBatch> {
-    record_batch_in(columns, batch, &schema(columns), Forms::ARROW)
+    record_batch_in(columns, batch, &schema(columns), ArrowTarget::ARROW)
 }
 
 fn record_batch_in(
     columns: &[Column],
     batch: Batch,
     schema: &SchemaRef,
-    forms: Forms,
+    target: ArrowTarget,
 ) -> Result<RecordBatch> {
     let rows = batch.rows;
     let arrays = columns
         .iter()
         .zip(batch.columns)
         .map(|(column, elements)| {
-            let data = convert::array_data(&column.dtype, elements, rows, forms);
+            let data = convert::array_data(&column.dtype, elements, rows, target);
             let data = data.map_err(|error| {
                 Error::invalid(format!(
                     "cannot convert column {} of type {} to Arrow: {error}",

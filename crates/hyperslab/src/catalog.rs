@@ -305,16 +305,16 @@ fn table_json(object: &mut Map<String, Value>, table: &dyn Table) {
         .columns
         .iter()
         .map(|column| {
-            let mut told = json!({
+            let mut described = json!({
                 "name": column.name, "dtype": column.dtype.to_string(), "nullable": column.nullable,
             });
             if column.dimension {
-                told["dimension"] = true.into();
+                described["dimension"] = true.into();
             }
             if !column.filters.is_empty() {
-                told["filters"] = column.filters.iter().map(hyperslab_core::Filter::to_json).collect();
+                described["filters"] = column.filters.iter().map(hyperslab_core::Filter::to_json).collect();
             }
-            told
+            described
         })
         .collect();
     object.insert("columns".into(), columns.into());

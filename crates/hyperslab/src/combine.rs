@@ -38,8 +38,8 @@ pub use merge::AttributeRule;
 
 use crate::convert::{ConvertOptions, ConvertReport, Progress, convert};
 use crate::{Format, OpenOptions, OpenStore};
-use examine::{Facts, Model};
-use parts::Parts;
+use examine::{Model, StoreFacts};
+use parts::PartStores;
 use store::CombinedStore;
 
 /// Options for combining stores.
@@ -96,9 +96,9 @@ fn joined(
     let Some(first) = paths.first() else {
         return Err(Error::invalid("nothing to combine: no input files"));
     };
-    let parts = Arc::new(Parts::new(paths, &options.open));
+    let parts = Arc::new(PartStores::new(paths, &options.open));
     let (model, facts) = Model::new(parts.store(0)?, first, dimension)?;
-    let rest: Vec<Result<Facts>> = (1..paths.len())
+    let rest: Vec<Result<StoreFacts>> = (1..paths.len())
         .into_par_iter()
         .with_max_len(1)
         .map(|number| model.examine(parts.store(number)?, &paths[number]))

@@ -1,4 +1,4 @@
-//! Any format to any other: what the source's traits answer is what the target's sink is told.
+//! Converts any format to any other: reads the source through the engine's traits and writes to the target's sink.
 
 mod blocks;
 mod characters;
@@ -44,10 +44,10 @@ pub use spec::{AUTO_CHUNK_BYTES, default_chunk_shape};
 pub use table::TableOptions;
 
 use crate::formats::check_replaceable;
-use crate::forms::Holds;
+use crate::forms::NativeSupport;
 use crate::{Format, OpenStore, create};
 use copy::Copy;
-use forms::Planned;
+use forms::PlannedNode;
 use hyperslab_core::{CreateOptions, Variant};
 use labels::PlacedLabels;
 use nodes::{Item, Items};
@@ -55,70 +55,72 @@ use stored::Stored;
 use subset::Subset;
 use tables::{Declaration, TableCopy};
 
-/// How to convert.
+/// Options for a conversion.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ConvertOptions {
-    /// Only this node and what is below it.
+    /// Convert only this node and everything below it.
     pub node: Option<String>,
-    /// Only this part: every array is cut along the dimensions that the selection names, by the same positions, and arrays
-    /// without them are copied whole. Together with a [node](Self::node), what describes that node comes along: the
-    /// coordinates of its dimensions, and what the CF attributes `coordinates`, `bounds`, `grid_mapping`,
-    /// `ancillary_variables`, `cell_measures` and `formula_terms` name.
+    /// Convert only this part: every array is cut along the dimensions that the selection names, at the same
+    /// positions, and arrays without them are copied as a whole. Together with a [node](Self::node), the arrays that
+    /// describe it are included: the coordinates of its dimensions, and those named by the CF attributes
+    /// `coordinates`, `bounds`, `grid_mapping`, `ancillary_variables`, `cell_measures` and `formula_terms`.
     ///
-    /// A selection by position needs one array, or arrays of the same dimensions. Arrays that describe others do not count.
+    /// A selection by position needs one array, or arrays with the same dimensions. Arrays that describe others do
+    /// not count.
     pub selection: Selection,
-    /// The target's chunks; the source's own, or a default, when left out.
+    /// The target's chunk shape. By default that of the source, or one chosen by the engine.
     pub chunk_shape: Option<Vec<u64>>,
-    /// The target's chunks along dimensions, by name; `u64::MAX` for the whole dimension. They come before
-    /// [`chunk_shape`](Self::chunk_shape); other dimensions are as they would be.
+    /// The target's chunk extents by dimension name; `u64::MAX` means the whole dimension. They take precedence over
+    /// [`chunk_shape`](Self::chunk_shape); other dimensions are not affected.
     pub chunk_extents: Vec<(String, u64)>,
-    /// Chunks of at most this many bytes instead.
+    /// Choose chunks of at most this many bytes instead.
     pub chunk_bytes: Option<u64>,
-    /// Axes that may grow without end, by number or name, in formats that know that.
+    /// Axes to make unlimited, by number or name, in formats that support it.
     pub unlimited: Vec<String>,
-    /// Gather chunks in shards of this shape, in formats that have them.
+    /// Gather chunks in shards of this shape, in formats that support it.
     pub shard_shape: Option<Vec<u64>>,
-    /// The target's pipeline; when left out the source's own, as far as the target has its filters.
+    /// The target's filters. By default those of the source that the target supports.
     pub filters: Option<Vec<Filter>>,
-    /// Replace a target that exists.
+    /// Replace an existing target.
     pub replace: bool,
-    /// Make a new target durable before the conversion ends. What replaces or changes a target always is.
+    /// Make a new target durable before the conversion ends. Replacing or changing a target always does.
     pub sync: bool,
-    /// Add to a target that exists, in formats that can.
+    /// Add to an existing target, in formats that support it.
     pub append: bool,
-    /// Refuse what the target cannot hold, instead of noting it.
+    /// Fail if the target cannot hold everything, instead of reporting losses.
     pub strict: bool,
-    /// The variant of the target's format; the source's own where it has the same format.
+    /// The variant of the target's format. By default that of the source if it has the same format.
     pub variant: Option<Variant>,
-    /// Cut the target into pages of this many bytes, in formats that have pages (HDF5); zero for none. When left out, the
-    /// pages of a source of the same format are kept.
+    /// Divide the target into pages of this many bytes, in formats with pages (HDF5); zero for none. By default, the
+    /// page size of a source of the same format is kept.
     pub page_size: Option<u64>,
-    /// Bytes before the content of the target, in formats that have such (HDF5's user block); empty for none. When left out,
-    /// those of a source of the same format are kept.
+    /// Bytes before the content of the target, in formats that allow them (HDF5's user block); empty for none. By
+    /// default, those of a source of the same format are kept.
     pub preamble: Option<bytes::Bytes>,
-    /// Write stored values to files of rows that otherwise take decoded ones ([`takes_decoded`](crate::rows::takes_decoded)).
+    /// Write stored values to files of rows that otherwise get decoded ones
+    /// ([`takes_decoded`](crate::rows::takes_decoded)).
     pub raw: bool,
-    /// Copy the values of virtual arrays, instead of keeping them virtual where the target can.
+    /// Copy the values of virtual arrays, instead of keeping them virtual if the target can.
     pub materialise: bool,
-    /// Note in an attribute of the root where the content came from.
+    /// Record the source in an attribute of the root.
     pub provenance: bool,
-    /// Nodes or dimensions with new names: old and new. A coordinate takes its dimension along.
+    /// Nodes or dimensions to rename: old and new name. Renaming a coordinate also renames its dimension.
     pub rename: Vec<(String, String)>,
     /// Nodes to leave out, with everything below them.
     pub drop: Vec<String>,
-    /// Only these nodes, with everything below them and what describes them; all when empty.
+    /// Convert only these nodes, with everything below them and the arrays that describe them. Empty for all.
     pub keep: Vec<String>,
-    /// Copy a format's own bookkeeping as it is where a whole store is converted to its own format. Otherwise it is made
-    /// anew.
+    /// Copy a format's bookkeeping attributes unchanged when a whole store is converted to its own format. Otherwise
+    /// they are regenerated.
     pub keep_bookkeeping: bool,
-    /// Memory for elements on their way.
+    /// Memory limit for elements being copied.
     pub memory: u64,
-    /// How geometry is written.
+    /// Options for writing geometry.
     pub geometry: GeometryOptions,
-    /// How a table is written.
+    /// Options for writing tables.
     pub table: TableOptions,
-    /// How a target on remote storage is reached.
+    /// Options for a target on remote storage.
     #[cfg(feature = "remote")]
     pub remote: hyperslab_remote::RemoteOptions,
 }
@@ -187,12 +189,12 @@ impl Default for ConvertOptions {
 }
 
 impl ConvertOptions {
-    /// How a single file is put in its place.
+    /// The options for staging a single file.
     fn stage(&self) -> StageOptions {
         StageOptions::default().with_replace(self.replace).with_sync(self.sync)
     }
 
-    /// Do they ask for anything that only arrays have?
+    /// Returns true if any option is set that only applies to arrays.
     fn shapes_arrays(&self) -> bool {
         self.chunk_shape.is_some()
             || !self.chunk_extents.is_empty()
@@ -203,29 +205,29 @@ impl ConvertOptions {
     }
 }
 
-/// What became of everything in the source.
+/// The result of a conversion.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct ConvertReport {
-    /// Arrays that were written.
+    /// The number of arrays written.
     pub arrays: u64,
-    /// Rows of a table, or vertices of a geometry.
+    /// The number of rows of a table, or of vertices of a geometry.
     pub rows: u64,
-    /// Bytes of their elements.
+    /// The size of the elements in bytes.
     pub bytes: u64,
-    /// Chunks whose stored bytes were taken as they are.
+    /// The number of chunks whose stored bytes were copied unchanged.
     pub copied_chunks: u64,
-    /// What the target cannot hold, and what was done about it.
+    /// Content that the target cannot hold as is, and how it was handled.
     pub losses: Vec<Loss>,
 }
 
-/// Something that a target could not hold as it was.
+/// Content that the target could not hold unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Loss {
     /// The node.
     pub path: String,
-    /// What was lost or changed, and why.
+    /// A description of the loss or change, and the reason.
     pub what: String,
-    /// Is content missing from the target? Otherwise it is there in another form.
+    /// Whether content is missing from the target. Otherwise it is stored in another form.
     pub dropped: bool,
 }
 
@@ -236,7 +238,7 @@ impl std::fmt::Display for Loss {
 }
 
 impl ConvertReport {
-    /// Content that is not in the target.
+    /// The losses of content that is missing from the target.
     pub fn dropped(&self) -> impl Iterator<Item = &Loss> {
         self.losses.iter().filter(|loss| loss.dropped)
     }
@@ -247,7 +249,7 @@ impl ConvertReport {
         self.losses.iter().map(Loss::to_string).collect()
     }
 
-    /// Notes of what came before the conversion.
+    /// Adds notes from before the conversion.
     pub(crate) fn add_notes(&mut self, notes: Vec<(String, String)>) {
         for (path, note) in notes {
             self.change(&path, note);
@@ -263,7 +265,8 @@ impl ConvertReport {
     }
 }
 
-/// What stands before the content of the target's file, and the size of its pages: what was asked for, or as the source has it.
+/// The bytes before the content of the target's file and its page size, as given by the options or else by the
+/// source.
 fn file_layout(
     source: &OpenStore,
     format: Format,
@@ -273,10 +276,13 @@ fn file_layout(
 ) -> Result<(Option<bytes::Bytes>, Option<u64>)> {
     let capabilities = format.info().capabilities;
     if options.page_size.is_some() && !capabilities.pages {
-        return Err(Error::invalid(format!("files of {} have no pages; HDF5 has", format.name())));
+        return Err(Error::invalid(format!("{} files have no pages; only HDF5 files do", format.name())));
     }
     if options.preamble.is_some() && !capabilities.preamble {
-        return Err(Error::invalid(format!("files of {} have no user block; HDF5 has", format.name())));
+        return Err(Error::invalid(format!(
+            "{} files have no user block; only HDF5 files do",
+            format.name()
+        )));
     }
     let preamble = match &options.preamble {
         Some(bytes) => Some(bytes.clone()).filter(|bytes| !bytes.is_empty()),
@@ -294,11 +300,11 @@ fn file_layout(
     Ok((preamble, page_size))
 }
 
-/// Converts a store. The target appears whole or not at all.
+/// Converts a store. The target appears complete or not at all.
 ///
 /// # Errors
 ///
-/// Whatever reading the source and writing the target say; [`Invalid`](Error::Invalid) when stopped.
+/// Any error from reading the source or writing the target; [`Invalid`](Error::Invalid) if cancelled.
 pub fn convert(
     source: &OpenStore,
     target: &Path,
@@ -312,12 +318,15 @@ pub fn convert(
     }
     let target = &*crate::location::local_path(target);
     if same_file(source.path(), target) {
-        return Err(Error::invalid(format!("{} is the source itself, or holds it", target.display())));
+        return Err(Error::invalid(format!(
+            "{} is the source or contains it; choose another target",
+            target.display()
+        )));
     }
     convert_into(source, target, format, options, progress)
 }
 
-/// As [`convert`], also where the target is the source itself: it is replaced when everything is written.
+/// Like [`convert`], but the target may be the source itself, which is replaced once everything is written.
 pub(crate) fn convert_into(
     source: &OpenStore,
     target: &Path,
@@ -328,7 +337,7 @@ pub(crate) fn convert_into(
     convert_with(source, target, format, options, progress, |options| create(target, format, options))
 }
 
-/// As [`convert_into`], into this sink, where the target is a store of arrays.
+/// Like [`convert_into`], for a sink and a target that is a store of arrays.
 fn convert_with(
     source: &OpenStore,
     target: &Path,
@@ -349,7 +358,7 @@ fn convert_with(
     }
     let same_format = source.format() == format.name();
     let whole = options.node.is_none() && options.selection == Selection::all();
-    // Content that stands in another form stands in the same form there.
+    // Within one format, content stored in a form is copied in that form.
     let as_stored = (same_format && whole).then(|| source.as_stored());
     let source = as_stored.as_ref().unwrap_or(source);
     if format.writes_geometry() {
@@ -368,7 +377,7 @@ fn convert_with(
     }
     if !options.table.is_empty() {
         return Err(Error::invalid(
-            "dimensions, duplicates and an order of rows are for a table in a format that holds tables",
+            "dimensions, duplicates and row order only apply to a table, in an output format with tables",
         ));
     }
     let keeps_links = same_format && format.info().capabilities.links && !options.append;
@@ -380,7 +389,7 @@ fn convert_with(
         None => nodes::by_path(source, &subset.only)?,
     };
     let own_variant = source.inner().variant().filter(|_| same_format);
-    // The same store once more: the format's own bookkeeping is kept as it is.
+    // A complete copy within one format keeps the format's bookkeeping unchanged.
     let verbatim = !paths.is_empty()
         && !renamed
         && options.keep_bookkeeping
@@ -407,7 +416,7 @@ fn convert_with(
         .with_verbatim(verbatim)
         .with_preamble(preamble)
         .with_page_size(page_size);
-    // Names that the source's reader made up stay in its format.
+    // Names that the source's reader generated are not carried over to other formats.
     let generated_dimension =
         source.driver().filter(|_| !same_format).and_then(|format| format.info().generated_dimension);
     let variant = create_options.variant;
@@ -421,7 +430,7 @@ fn convert_with(
     }
     let mut left_out: Option<String> = None;
     let mut sink = sink(&create_options)?;
-    let packing = spec::Packing::new(options, format, same_format);
+    let filter_choice = spec::FilterChoice::new(options, format, same_format);
     let (mut copies, mut tables, mut filters) = (Vec::new(), Vec::new(), Vec::new());
     let stored = Stored {
         source,
@@ -457,9 +466,9 @@ fn convert_with(
         }
         if options.provenance { provenance::noted(&kept, path, source, format) } else { kept }
     };
-    // All nodes are declared before the first chunk is written: formats lay out their directories then.
-    for Planned { path, origin, item } in &nodes {
-        // A group is left out with everything in it.
+    // All nodes are declared before the first chunk is written, because formats lay out their directories then.
+    for PlannedNode { path, origin, item } in &nodes {
+        // A group that is left out takes its children with it.
         if left_out.as_ref().is_some_and(|group| path.starts_with(group.as_str())) {
             continue;
         }
@@ -528,19 +537,21 @@ fn convert_with(
                     report.change(path, "it is empty (null dataspace); written as a zero-length array");
                 }
                 let own = &copy.reader.schema().filters;
-                let mut created = spec::create(&mut *sink, path, &mut copy.spec, own, packing, &mut filters);
+                let mut created =
+                    spec::create(&mut *sink, path, &mut copy.spec, own, filter_choice, &mut filters);
                 if stored.is_virtual(&copy.spec) && created.as_ref().is_err_and(Error::is_unsupported) {
                     stored.materialise(path, &mut copy.spec, &mut report);
-                    created = spec::create(&mut *sink, path, &mut copy.spec, own, packing, &mut filters);
+                    created =
+                        spec::create(&mut *sink, path, &mut copy.spec, own, filter_choice, &mut filters);
                 }
                 match created {
-                    // Its elements are those of other arrays.
+                    // The elements of a virtual array are those of other arrays.
                     Ok(_) if stored.is_virtual(&copy.spec) => report.arrays += 1,
                     Ok(array_sink) => {
                         progress.total.fetch_add(copy.bytes, Ordering::Relaxed);
                         copies.push((copy, array_sink));
                     }
-                    // What the target cannot hold is told, and does not cost the others.
+                    // An unsupported array is reported, and the others are still converted.
                     Err(why) if why.is_unsupported() && several => {
                         report.drop(path, format!("not converted: {why}"));
                         refused.get_or_insert(why);
@@ -554,9 +565,9 @@ fn convert_with(
                 report.change(path, "a table is stored as a group with an array per column");
                 let holds = |dtype: &_| forms::holds_as_is(dtype, format, variant);
                 let declaration = Declaration {
-                    holds: &Holds::new(&holds, format.info().capabilities),
+                    holds: &NativeSupport::new(&holds, format.info().capabilities),
                     options,
-                    packing,
+                    filter_choice,
                     filters: &mut filters,
                     report: &mut report,
                 };
@@ -586,7 +597,7 @@ fn convert_with(
             ),
         }
     }
-    // The names of dimensions as the source has them: in a copy of the same format they stand in attributes.
+    // Use the dimension names of the source: in a copy within one format, they are in attributes.
     let arrays = copies.iter().map(|(copy, _)| (&*copy.reader.schema().dimensions, copy.spec.grid.rank()));
     spec::check_wanted(options, arrays)?;
     for (path, change) in sink.changes() {
@@ -596,7 +607,7 @@ fn convert_with(
         return Err(Error::invalid(format!("{loss}; nothing was written")));
     }
     if copies.is_empty() && tables.is_empty() && report.arrays == 0 {
-        // A target without values is no conversion of a source that has some.
+        // If nothing with values was converted although the source has some, the conversion has failed.
         if let Some(why) = refused {
             return Err(why);
         }
@@ -607,7 +618,7 @@ fn convert_with(
             return Err(Error::unsupported(target.display().to_string(), what));
         }
     }
-    // How bytes are packed is not content: it is told, and never refused.
+    // A change of filters loses no content, so it is reported but is never an error, even with `strict`.
     for (path, what) in filters {
         report.change(&path, what);
     }
@@ -631,12 +642,12 @@ fn convert_with(
     Ok(report)
 }
 
-/// All nodes of a store, parents first, arrays and their own fields as one.
+/// All nodes of a store, parents first. An array and its field of the same name are one node.
 pub(crate) fn nodes_by_path(source: &OpenStore) -> Result<Vec<(String, Node)>> {
     Ok(nodes::by_path(source, &[])?.into_nodes())
 }
 
-/// Is the target the source, or a folder above it? To replace it would remove the source.
+/// Returns true if the target is the source or a folder above it. Replacing it would remove the source.
 pub(crate) fn same_file(source: &Path, target: &Path) -> bool {
     matches!((source.canonicalize(), target.canonicalize()), (Ok(source), Ok(target)) if source.starts_with(&target))
 }

@@ -160,18 +160,18 @@ impl Difference {
     }
 
     fn to_json(&self) -> Value {
-        let mut told = json!({
+        let mut described = json!({
             "path": self.path, "code": self.code, "what": self.code, "detail": self.detail, "sentence": self.sentence(),
         });
         if let Some(values) = &self.values {
-            told["count"] = values.count.into();
-            told["of"] = values.of.into();
-            told["first"] = json!(values.first);
-            told["a"] = values.values[0].clone();
-            told["b"] = values.values[1].clone();
-            told["largest"] = json!(values.largest);
+            described["count"] = values.count.into();
+            described["of"] = values.of.into();
+            described["first"] = json!(values.first);
+            described["a"] = values.values[0].clone();
+            described["b"] = values.values[1].clone();
+            described["largest"] = json!(values.largest);
         }
-        told
+        described
     }
 }
 
@@ -219,7 +219,7 @@ pub fn diff(a: (&OpenStore, &str), b: (&OpenStore, &str), options: &DiffOptions)
     Ok(report)
 }
 
-/// Takes away coordinates that stand for labels which the arrays of the other side state themselves.
+/// Removes coordinates that only represent labels which the other side's arrays hold themselves.
 fn drop_stated_labels(
     own: &mut BTreeMap<String, Node>,
     others: &BTreeMap<String, Node>,

@@ -40,7 +40,7 @@ pub enum Edit {
         /// The attribute.
         name: String,
     },
-    /// Renames a node or moves it to another group. A coordinate takes its dimension along.
+    /// Renames a node or moves it to another group. Renaming a coordinate also renames its dimension.
     Rename {
         /// The node.
         from: String,
@@ -55,7 +55,7 @@ pub enum Edit {
 }
 
 impl Edit {
-    /// Whether it changes an attribute, and no node.
+    /// Returns true if it changes an attribute.
     const fn is_of_attribute(&self) -> bool {
         matches!(self, Self::SetAttribute { .. } | Self::DeleteAttribute { .. })
     }
@@ -148,8 +148,8 @@ fn described(edits: &[Edit], dry_run: bool) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The same edit, with a text in the form of the text that it replaces: characters of a fixed number stay such, which NetCDF
-/// distinguishes from strings. Other texts than ASCII have no such form.
+/// Adapts a text to the kind of text that it replaces: fixed-length characters stay fixed-length characters, which
+/// NetCDF distinguishes from strings. Non-ASCII text is not adapted.
 fn like_existing(store: &OpenStore, edit: &Edit) -> Result<Edit> {
     let Edit::SetAttribute { node, name, value } = edit else { return Ok(edit.clone()) };
     let attributes = attributes_of(store, node)?;
@@ -223,13 +223,13 @@ fn rewrite(
     let permissions = target.metadata().ok().map(|metadata| metadata.permissions());
     convert_into(&edited, target, format, &convert_options, progress).map_err(with_advice)?;
     if let Some(permissions) = permissions.filter(|_| target.is_file()) {
-        // The content is in place, so failing to restore the permissions is not reported as a failure.
+        // The content has been replaced, so failing to restore the permissions is not an error.
         let _ = std::fs::set_permissions(target, permissions);
     }
     Ok(())
 }
 
-/// Adds to the error about a reference to a node that was renamed or removed how to make the change.
+/// Explains how to make the change in the error about a reference to a node that was renamed or removed.
 fn with_advice(why: Error) -> Error {
     match why {
         Error::Invalid(message) if message.contains("a reference to") => Error::invalid(format!(

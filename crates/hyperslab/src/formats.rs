@@ -1,4 +1,5 @@
-//! The formats of this build: the table of drivers, and what is asked of all of them. The one place that knows them all.
+//! The formats of this build: the table of drivers, and the functions that query all of them. No other module knows
+//! every format.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -11,7 +12,7 @@ use hyperslab_core::{
     Result, Sink, StoreForm, TableSink, TableSpec, Variant, closest, did_you_mean,
 };
 
-/// The drivers of this build, in the order in which they are asked to recognise a store.
+/// The drivers of this build, in the order in which they try to recognise a store.
 macro_rules! built_in {
     ($($(#[doc = $doc:literal])+ $(#[cfg($cfg:meta)])? $name:ident = $driver:path;)*) => {
         impl Format {
@@ -41,10 +42,10 @@ built_in! {
     /// Zarr stores in zip archives.
     #[cfg(feature = "zarr")]
     ZARR_ZIP = hyperslab_zarr::ZarrZipDriver;
-    /// References of kerchunk: Zarr stores whose chunks are parts of other files.
+    /// Kerchunk references: Zarr stores whose chunks are parts of other files.
     #[cfg(feature = "zarr")]
     REFERENCES = hyperslab_zarr::ReferencesDriver;
-    /// References of kerchunk in Parquet files.
+    /// Kerchunk references in Parquet files.
     #[cfg(all(feature = "zarr", feature = "arrow"))]
     PARQUET_REFERENCES = crate::references::ParquetReferencesDriver;
     /// Zarr Vectors stores, and bare fragment indexes.
@@ -64,22 +65,22 @@ built_in! {
     CSV = crate::source::CsvDriver;
 }
 
-/// Drivers of the application.
+/// Drivers registered by the application.
 static REGISTERED: RwLock<Vec<Format>> = RwLock::new(Vec::new());
 
-/// A format: a handle to its driver. Two are equal when their names are.
+/// A format: a handle to its driver. Two formats are equal if their names are.
 #[derive(Clone, Copy)]
 pub struct Format(&'static dyn FormatDriver);
 
 impl Format {
-    /// All formats: those of this build, then those that were [registered](register).
+    /// All formats: those of this build, then [registered](register) ones.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
         Self::BUILT_IN.iter().chain(&*registered).copied().collect()
     }
 
-    /// The format of this name.
+    /// The format with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let named = |format: &&Self| format.name() == name;
@@ -90,7 +91,7 @@ impl Format {
         Self::BUILT_IN.iter().find(named).copied().or_else(registered)
     }
 
-    /// The format that a file name's extension means.
+    /// The format with this file name extension.
     #[must_use]
     pub fn from_extension(path: &Path) -> Option<Self> {
         let name = crate::location_name(path);
@@ -98,7 +99,7 @@ impl Format {
         Self::all().into_iter().find(|format| format.info().extensions.contains(&extension.as_str()))
     }
 
-    /// The name, as `--format` and `--to` take it.
+    /// The name, as used by `--format` and `--to`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.info().name
@@ -110,13 +111,13 @@ impl Format {
         self.0.info()
     }
 
-    /// The driver itself.
+    /// The driver.
     #[must_use]
     pub const fn driver(self) -> &'static dyn FormatDriver {
         self.0
     }
 
-    /// Is geometry written in this format, rather than arrays?
+    /// Returns true if the format stores geometry rather than arrays.
     #[must_use]
     pub fn writes_geometry(self) -> bool {
         !self.info().geometry_kinds.is_empty()
@@ -170,12 +171,12 @@ fn names() -> String {
     names.join(", ")
 }
 
-/// Adds a format of the application to those of this build, for as long as the process lives. Its stores are recognised,
-/// opened and created like any others. Where several formats share an extension, the one that was registered first has it.
+/// Registers a format of the application for the lifetime of the process. Its stores are recognised, opened and
+/// created like any others. If several formats share an extension, the first one registered gets it.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when another format or variant has one of its names.
+/// [`Invalid`](Error::Invalid) if another format or variant has one of its names.
 pub fn register(driver: &'static dyn FormatDriver) -> Result<Format> {
     let format = Format(driver);
     let info = format.info();
@@ -190,11 +191,11 @@ pub fn register(driver: &'static dyn FormatDriver) -> Result<Format> {
     Ok(format)
 }
 
-/// The format and variant that a name means: `zarr`, `zarr2`, `netcdf4`.
+/// The format and variant with this name: `zarr`, `zarr2`, `netcdf4`.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for a name that no format and no variant has.
+/// [`Invalid`](Error::Invalid) if no format or variant has this name.
 pub fn format_named(name: &str) -> Result<(Format, Option<Variant>)> {
     let of_variant = |format: Format| Some((format, Some(format.info().variant(name)?)));
     match Format::all().into_iter().find_map(of_variant) {
@@ -203,7 +204,7 @@ pub fn format_named(name: &str) -> Result<(Format, Option<Variant>)> {
     }
 }
 
-/// The format and variant that a file name's extension means.
+/// The format and variant with this file name extension.
 #[must_use]
 pub fn format_of_extension(path: &Path) -> Option<(Format, Option<Variant>)> {
     let format = Format::from_extension(path)?;
@@ -213,7 +214,7 @@ pub fn format_of_extension(path: &Path) -> Option<(Format, Option<Variant>)> {
     Some((format, own.and_then(|variant| format.info().variant(variant.name))))
 }
 
-/// The end of a message about a file whose extension means no format: the extension that was probably meant, if there is one.
+/// The end of a message about an unknown extension: the closest known one, if there is one.
 #[must_use]
 pub fn extension_hint(path: &Path) -> String {
     let Some(extension) = path.extension().and_then(|extension| extension.to_str()) else {
@@ -231,9 +232,9 @@ pub fn extension_hint(path: &Path) -> String {
     }
 }
 
-/// The format and variant of a new or existing target: those of this name, or else those that its extension means. A name that
-/// the extension's format completes means that format: `zarr2` in a file that ends in `.zip` is `zarr2-zip`. A store that exists
-/// and is added to is recognised if its extension means nothing. `None` if nothing tells.
+/// The format and variant of a new or existing target, from the given name or else from the extension. A name may be
+/// completed by the extension's format: `zarr2` for a file that ends in `.zip` is `zarr2-zip`. If an existing store
+/// is appended to and its extension is unknown, its content is recognised. `None` if the format cannot be determined.
 ///
 /// # Errors
 ///
@@ -264,7 +265,8 @@ pub fn format_of_target(
     }))
 }
 
-/// The format of this content. A driver that is certain is preferred over one that sees a container.
+/// Recognises the format of some content. A driver that is certain is preferred over one that only recognises a
+/// container.
 pub(crate) fn recognise(content: &Content) -> Result<Option<Format>> {
     let glimpse = Glimpse::new(content)?;
     let mut container = None;
@@ -278,8 +280,8 @@ pub(crate) fn recognise(content: &Content) -> Result<Option<Format>> {
     Ok(container)
 }
 
-/// As [`recognise`], where each look takes a round trip: formats that the name suggests are asked first, and everything that
-/// they look at is requested together.
+/// Like [`recognise`], for storage where each access takes a round trip: formats that the name suggests are tried
+/// first, and everything that they inspect is requested together.
 #[cfg(feature = "remote")]
 pub(crate) fn recognise_remote(content: &Content, named: Option<Format>) -> Result<Option<Format>> {
     let glimpse = Glimpse::new(content)?;
@@ -301,8 +303,8 @@ pub(crate) fn recognise_remote(content: &Content, named: Option<Format>) -> Resu
                 Ok(Recognition::Yes) => return Ok(Some(format)),
                 Ok(Recognition::Container) => container = container.or(Some(format)),
                 Ok(Recognition::No) => {}
-                // A format that must be listed, on a server that does not list. That matters where the name says that it
-                // is this format, and no other is found.
+                // This format must be listed, but the server does not support listing. Only report this if the name
+                // suggests the format and no other is recognised.
                 Err(error) if error.is_unsupported() => {
                     not_listed = not_listed.or_else(|| is_likely(&format).then_some(error));
                 }
@@ -316,7 +318,7 @@ pub(crate) fn recognise_remote(content: &Content, named: Option<Format>) -> Resu
     not_listed.map_or(Ok(None), Err)
 }
 
-/// The error of content that no driver recognises.
+/// The error for content that no driver recognises.
 pub(crate) fn unrecognised(path: &Path, form: StoreForm) -> Error {
     let problem = match form {
         StoreForm::File => "unknown signature",
@@ -325,13 +327,13 @@ pub(crate) fn unrecognised(path: &Path, form: StoreForm) -> Error {
     Error::invalid(format!("{}: {problem}; expected one of {}", path.display(), names()))
 }
 
-/// Refuses to replace what is not ours to replace. A store of any format here may be replaced, and so may an empty folder
-/// or file: nothing is lost with them. Everything else stays, however the caller insists: a folder of documents under a
-/// mistyped name must survive. A symbolic link is not followed, so that a store elsewhere survives too.
+/// Refuses to replace anything that could be lost by mistake. A store of any known format may be replaced, and so may
+/// an empty folder or file. Everything else is kept, whatever the options: a mistyped target must not destroy a
+/// folder of documents. Symbolic links are not followed, so a store elsewhere is kept too.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when something else stands at the target; [`Io`](Error::Io) when it cannot be looked at.
+/// [`Invalid`](Error::Invalid) if something else exists at the target; [`Io`](Error::Io) if it cannot be inspected.
 pub(crate) fn check_replaceable(target: &Path, new: StoreForm) -> Result<()> {
     let name = target.display();
     let metadata = match target.symlink_metadata() {
@@ -368,8 +370,8 @@ pub(crate) fn check_replaceable(target: &Path, new: StoreForm) -> Result<()> {
     )))
 }
 
-/// As [`check_replaceable`], for a file whose form follows from its extension. Most such files have no signature: whatever
-/// regular file has the extension counts as one.
+/// Like [`check_replaceable`], for a file whose format follows from its extension. Most such files have no signature,
+/// so any regular file with the extension may be replaced.
 ///
 /// # Errors
 ///
@@ -381,7 +383,7 @@ pub(crate) fn check_replaceable_file(target: &Path) -> Result<()> {
     }
 }
 
-/// Is this certainly a store?
+/// Returns true if the content is certainly a store.
 fn is_store(content: &Content) -> Result<bool> {
     match recognise(content)? {
         Some(format) => format.0.is_store(content),
@@ -389,7 +391,7 @@ fn is_store(content: &Content) -> Result<bool> {
     }
 }
 
-/// Starts a new store of one table. Nothing changes at `target` before the sink is committed.
+/// Creates a new store of one table. Nothing changes at `target` before the sink is committed.
 ///
 /// # Errors
 ///
@@ -410,15 +412,16 @@ pub fn create_table(
     format.0.create_table(target, spec, options)
 }
 
-/// Starts a new store of a format, or adds to one. Nothing changes at `target` before the sink is committed.
+/// Creates a new store of a format, or opens an existing one for additions. Nothing changes at `target` before the
+/// sink is committed.
 ///
-/// With [`replace`](CreateOptions::replace), a store that stands at the target is replaced, as is an empty folder or file.
-/// Anything else there is refused, a symbolic link included.
+/// With [`replace`](CreateOptions::replace), an existing store, empty folder or empty file at the target is replaced.
+/// Anything else, including a symbolic link, is an error.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when the target exists and may not be replaced; [`Unsupported`](Error::Unsupported) when the
-/// format cannot be written or added to; [`Io`](Error::Io) when its folder cannot be written.
+/// [`Invalid`](Error::Invalid) if the target exists and may not be replaced; [`Unsupported`](Error::Unsupported) if
+/// the format cannot be written or appended to; [`Io`](Error::Io) if the target's folder is not writable.
 pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<Box<dyn Sink>> {
     let target = &*crate::location::local_path(target);
     crate::location::check_local(target, "writing to")?;

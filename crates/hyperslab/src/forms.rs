@@ -1,18 +1,18 @@
-//! Forms: how content stands in a format that has no place for it, and how it is found again.
+//! Forms: how a format stores content that it does not support natively, and how that content is restored.
 //!
-//! The rules are those of `docs/notes/0003-forms.md`. The converter stores nodes in these forms where the target's
-//! [capabilities](hyperslab_core::Capabilities) and [types](hyperslab_core::FormatDriver::holds) ask for it; [`restored`] wraps
-//! an opened store, so that whoever reads it sees the nodes that were meant.
+//! The rules are in `docs/notes/0003-forms.md`. The converter stores nodes in forms if the target's
+//! [capabilities](hyperslab_core::Capabilities) and [types](hyperslab_core::FormatDriver::holds) require it;
+//! [`restored`] wraps an opened store, so that readers see the original nodes.
 //!
 //! | content | form | marked by |
 //! |---|---|---|
 //! | elements of a type that the format lacks | a type that it has, often with one more axis | [`TYPE`] |
 //! | structs | a group with an array per member | [`TYPE`] of the group |
-//! | elements that may be missing | the values, and beside them an array that is 1 where one is missing | [`MASK`] |
-//! | an array without dimensions, or without elements | an array of one element along each axis that has none | [`SHAPE`] |
+//! | elements that may be missing | the values, and a separate array that is 1 where an element is missing | [`MASK`] |
+//! | an array without dimensions, or without elements | an array of one element along each axis of length zero | [`SHAPE`] |
 //! | a table | a group with an array per column | [`KIND`] of the group, [`COLUMN`] and [`DIMENSION`] of its arrays |
-//! | labels along a dimension, which an array states itself | a coordinate named like the dimension | [`LABELS`](labels::LABELS) of the coordinate |
-//! | a geometry | a group with arrays for vertices, links, objects and attributes | nothing: their names say it |
+//! | labels along a dimension that are part of an array | a coordinate named like the dimension | [`LABELS`](labels::LABELS) of the coordinate |
+//! | a geometry | a group with arrays for vertices, links, objects and attributes | the names of the arrays |
 
 mod array;
 mod columns;
@@ -31,19 +31,19 @@ use columns::RestoredTable;
 pub(crate) use element::Form;
 use element::Leaf;
 pub(crate) use geometry::stored_geometry;
-pub(crate) use labels::{DimensionLabels, HeldLabels, MadeCoordinates, labels_of};
+pub(crate) use labels::{CreatedCoordinates, DimensionLabels, HeldLabels, labels_of};
 pub(crate) use restore::restored;
 pub(crate) use sink::formed;
 pub(crate) use types::parse_type;
 use types::type_text;
 
-/// The type that the elements of an array, or the members of a group, stand for.
+/// The original type of the elements of an array, or of the members of a group.
 pub(crate) const TYPE: &str = "hyperslab_type";
-/// The name of the array beside this one that tells which elements are missing.
+/// The name of the mask in the same group, which marks missing elements.
 pub(crate) const MASK: &str = "hyperslab_mask";
 /// The shape of an array without dimensions or without elements.
 pub(crate) const SHAPE: &str = "hyperslab_shape";
-/// What a group stands for.
+/// The kind of node that a group represents.
 pub(crate) const KIND: &str = "hyperslab_kind";
 /// The [`KIND`] of a table.
 pub(crate) const TABLE: &str = "table";
@@ -51,16 +51,16 @@ pub(crate) const TABLE: &str = "table";
 pub(crate) const COLUMN: &str = "hyperslab_column";
 /// Set on columns that are dimensions.
 pub(crate) const DIMENSION: &str = "hyperslab_dimension";
-/// Set on the group of a table of which several rows may have the same coordinates.
+/// Set on the group of a table in which several rows may have the same coordinates.
 pub(crate) const DUPLICATES: &str = "hyperslab_duplicates";
 /// The dimension that the columns of a table share.
 pub(crate) const ROW: &str = "row";
 
-/// What the name of a mask ends with.
+/// The suffix of a mask's name.
 const MASK_ENDING: &str = "_mask";
 
-/// What a target has a place for.
-pub(crate) struct Holds<'a> {
+/// The content that a target supports natively.
+pub(crate) struct NativeSupport<'a> {
     /// Elements of this type.
     pub(crate) dtype: &'a dyn Fn(&DType) -> bool,
     /// Elements that may be missing.
@@ -71,8 +71,8 @@ pub(crate) struct Holds<'a> {
     pub(crate) empty: bool,
 }
 
-impl<'a> Holds<'a> {
-    /// What a format has a place for, with this for the types of elements.
+impl<'a> NativeSupport<'a> {
+    /// The content that a format supports natively, with a function for element types.
     pub(crate) const fn new(dtype: &'a dyn Fn(&DType) -> bool, capabilities: Capabilities) -> Self {
         let Capabilities { nullable, no_scalars, no_empty, .. } = capabilities;
         Self { dtype, nullable, scalars: !no_scalars, empty: !no_empty }
@@ -84,17 +84,17 @@ impl<'a> Holds<'a> {
     }
 }
 
-/// The attributes without the marks of forms.
+/// The attributes without those that mark forms.
 fn unmarked(attributes: &Attributes) -> Attributes {
     attributes.filtered(|name, _| ![TYPE, MASK, SHAPE, KIND, COLUMN, DIMENSION, DUPLICATES].contains(&name))
 }
 
-/// The text of an attribute.
+/// An attribute as text.
 fn text(attributes: &Attributes, name: &str) -> Option<String> {
     attributes.get(name)?.as_text()
 }
 
-/// The number of an attribute; formats that only know text hold it as text.
+/// An attribute as a number. Formats that only support text store it as text.
 fn number(attributes: &Attributes, name: &str) -> Option<u64> {
     let value = attributes.get(name)?.to_json();
     // NetCDF's attributes are always lists.

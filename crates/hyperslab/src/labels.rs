@@ -174,12 +174,12 @@ struct Coordinate {
     values: Values,
     /// Its time axis, if it counts time.
     times: Option<TimeAxis>,
-    /// Units that look like those of a time axis and are none.
+    /// Units that resemble those of a time axis but cannot be parsed.
     unknown_units: Option<String>,
 }
 
 impl Coordinate {
-    /// Refuses labels that are no numbers along times in unknown units.
+    /// Rejects labels that are not numbers along times in unknown units.
     fn check(&self, label: &str, dimension: &str) -> Result<()> {
         match &self.unknown_units {
             Some(units) if label.parse::<f64>().is_err() => Err(Error::invalid(format!(
@@ -297,7 +297,7 @@ fn not_a(dimension: &str, label: &str, kind: &str) -> Error {
     Error::invalid(format!("dimension {dimension}: {label} is not a {kind}{hint}"))
 }
 
-/// By exact text; if all labels are numbers, by number.
+/// Selects by exact text; if all labels are numbers, by number.
 fn by_text(texts: &[String], dimension: &str, ends: Ends<'_>) -> Result<(i64, i64)> {
     let find = |label: &str, last: bool| {
         let same = |text: &String| text == label;
@@ -396,7 +396,7 @@ fn by_value(values: &Values, times: Option<TimeAxis>, dimension: &str, ends: End
     one_run(&chosen, dimension)
 }
 
-/// By number or by date, for ascending and descending coordinates.
+/// Selects by number or by date, in ascending and descending coordinates.
 fn by_number(
     numbers: &[f64],
     times: Option<TimeAxis>,

@@ -1,11 +1,11 @@
-//! One engine for chunked arrays, whatever file they are in.
+//! One engine for chunked arrays in any file format.
 //!
 //! ```
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("field.npy");
 //! # let values = hyperslab::Values::new(hyperslab::DType::UInt8, &[2, 3], hyperslab::Elements::fixed(vec![0, 1, 2, 3, 4, 5]))?;
 //! # hyperslab::export::write(&values, &path, false)?;
-//! // Any format: it is recognised from the bytes.
+//! // The format is recognised from the content.
 //! let store = hyperslab::open(&path)?;
 //! let array = store.array("/")?;
 //! println!("{} {:?}", array.schema().dtype, array.schema().shape());
@@ -14,28 +14,28 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | module | does |
+//! | module | purpose |
 //! |---|---|
 //! | `formats` | the table of drivers: [`Format`], [`create`], [`register`] |
-//! | `open` | [`open()`]: recognises the format, gives an [`OpenStore`] |
+//! | `open` | [`open()`]: recognises the format, returns an [`OpenStore`] |
 //! | `catalog` | [`Catalog`]: every node with its shape, type, filters and attributes |
 //! | `folder` | [`stores_in`]: the stores in a folder |
 //! | `read` | [`ArrayReader`]: plan → locate → fetch → decode → assemble, in parallel |
 //! | [`query`] | reductions, groups, windows, filters: planned, folded chunk by chunk |
-//! | [`table`] | [`TableReader`]: rows of a table by dimension, column and condition; aggregations and groups |
+//! | [`table`] | [`TableReader`]: rows of a table by dimension, column and condition; aggregations by group |
 //! | [`source`] | CSV, Parquet and Arrow files as stores of one table |
-//! | [`geometry`] | [`GeometryReader`](geometry::GeometryReader): what a box, an object or a group selects; `.ply`, `.obj`, `.swc` |
-//! | `memory` | the memory that the process may use |
-//! | `labels` | selections by coordinate label to positions |
-//! | [`convert`](mod@convert) | any format to any other, in bounded memory |
-//! | [`combine`] | several stores as one, joined along a dimension; adding to the end of a store |
-//! | [`edit`](mod@edit) | attributes, names and nodes of a store that exists, changed in place or by writing it anew |
-//! | [`diff`](mod@diff), [`hash`](mod@hash) | same values, whatever the formats and chunkings? |
-//! | `fields` | arrays whose values are a field of their own name |
-//! | [`verify`], [`repair`] | is it whole? apply the fixes that are safe |
-//! | `forms` | how content stands in a format that has no place for it, and how it is found again |
-//! | [`salvage`](mod@salvage) | what is whole in a damaged store, as a new store |
-//! | [`fragments`] | writes that a format keeps apart: put together, and removed where replaced |
+//! | [`geometry`] | [`GeometryReader`](geometry::GeometryReader): vertices, links and objects by box, object or group; `.ply`, `.obj`, `.swc` |
+//! | `memory` | the memory available to the process |
+//! | `labels` | resolves selections by coordinate label to positions |
+//! | [`convert`](mod@convert) | converts any format to any other, in bounded memory |
+//! | [`combine`] | joins several stores along a dimension; appends to a store |
+//! | [`edit`](mod@edit) | changes attributes, names and nodes of an existing store, in place or by rewriting it |
+//! | [`diff`](mod@diff), [`hash`](mod@hash) | compares values and metadata of any formats and chunkings |
+//! | `fields` | arrays whose only field has the array's name |
+//! | [`verify`], [`repair`] | checks for damage; applies safe fixes |
+//! | `forms` | how formats store content that they do not support natively |
+//! | [`salvage`](mod@salvage) | copies everything readable in a damaged store to a new store |
+//! | [`fragments`] | merges and removes the fragments of formats that store every write separately |
 //! | [`rows`] | tables, arrays and geometries as rows of columns: `.csv`, `.json`, `.npy`, `.arrow`, `.parquet` |
 //! | `arrow` | elements as Arrow's arrays, without a copy where the layouts agree |
 //! | `ndarray` | results as arrays of the `ndarray` crate (feature `ndarray`) |
@@ -43,7 +43,7 @@
 //! | [`zarr_view`] | any store as a Zarr v3 store: documents and chunks by their keys |
 //! | [`npy`] | NumPy's files as a format |
 //!
-//! The words (store, node, array, chunk, plan …) are those of [`hyperslab_core`], whose types are re-exported here.
+//! The terms (store, node, array, chunk, plan …) are defined in [`hyperslab_core`], whose types are re-exported here.
 #![deny(unsafe_code)]
 
 mod adapt;

@@ -66,7 +66,7 @@ fn elsewhere(_: &OpenOptions) -> Option<Arc<dyn Locations>> {
     None
 }
 
-/// Inspects a location and recognises the format.
+/// Inspects a location and recognises its format.
 pub(crate) fn find(location: &Path, options: &OpenOptions) -> Result<FoundStore> {
     match remote_url(location) {
         Some(url) => find_remote(url, options),
@@ -129,7 +129,7 @@ pub fn location_name(location: &Path) -> String {
 /// A URL without secrets.
 pub(crate) fn url_name(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    // In the key of a bucket a question mark is a character like any other.
+    // In the key of an object in a bucket, a question mark is an ordinary character.
     let rest = if scheme.starts_with("http") { rest.split('?').next().unwrap_or(rest) } else { rest };
     let authority = rest.find('/').unwrap_or(rest.len());
     let rest = rest[..authority].rfind('@').map_or(rest, |user| &rest[user + 1..]);
@@ -241,7 +241,7 @@ fn find_remote(url: &str, options: &OpenOptions) -> Result<FoundStore> {
             |format| FoundStore { content, format, path: None, beside: None, name: PathBuf::from(&name) };
         Ok(format.map(found))
     };
-    // What is refused under one form may be found under the other: a web server denies access to a folder.
+    // If access is denied under one form, try the other: a web server may deny access to a folder.
     let mut refused = None;
     let mut attempt = |attempted: Result<Option<FoundStore>>| match attempted {
         Err(error) if is_denied(&error) => {
@@ -258,7 +258,7 @@ fn find_remote(url: &str, options: &OpenOptions) -> Result<FoundStore> {
     found.ok_or_else(|| refused.unwrap_or_else(|| Error::io(name.as_str(), missing())))
 }
 
-/// Did the server refuse access?
+/// Returns true if the server denied access.
 #[cfg(feature = "remote")]
 fn is_denied(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied)

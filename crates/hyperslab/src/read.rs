@@ -316,7 +316,7 @@ impl ArrayReader {
     ///
     /// [`Invalid`](Error::Invalid) if it is too large, otherwise any error from locating the chunks.
     pub fn result_bytes(&self, plan: &Plan) -> Result<usize> {
-        let bytes = self.affordable(plan)?;
+        let bytes = self.checked_size(plan)?;
         if self.schema().fill == Fill::Refused && !plan.is_empty() && bytes > SMALL_RESULT {
             let first = (0..plan.len().min(LOCATE_BATCH)).map(|index| plan.coord(index)).collect::<Vec<_>>();
             locate(&*self.array, &first)?;
@@ -381,7 +381,7 @@ impl ArrayReader {
     }
 
     /// The size of the result. Fails if it exceeds the memory limit.
-    fn affordable(&self, plan: &Plan) -> Result<usize> {
+    fn checked_size(&self, plan: &Plan) -> Result<usize> {
         let bytes = result_bytes(&*self.array, plan)?;
         if bytes as u64 > self.memory() {
             return Err(too_large(self.array.name(), bytes as u64, self.memory()));

@@ -89,12 +89,12 @@ pub fn to_json(store: &OpenStore, options: &Options) -> Result<Value> {
     Ok(references_to_json(&references(store, options)?))
 }
 
-/// Writes the references, whole or not at all: to a file of kerchunk's JSON, or to a directory of its Parquet files, by the extension
-/// (`.json`, or `.parq` and `.parquet`).
+/// Writes references to a file of kerchunk's JSON (`.json`), or to a directory of its Parquet files (`.parq`,
+/// `.parquet`). The target appears complete or not at all.
 ///
 /// # Errors
 ///
-/// As [`references`]; [`Exists`](Error::Exists) when the target exists and is not to be replaced,
+/// As [`references`]; [`Exists`](Error::Exists) if the target exists and `replace` is false,
 /// [`Unsupported`](Error::Unsupported) for another extension.
 pub fn write(store: &OpenStore, options: &Options, target: &Path, replace: bool) -> Result<()> {
     match target.extension().and_then(|extension| extension.to_str()) {

@@ -325,7 +325,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
         #[test]
-        fn what_is_appended_stands_behind(
+        fn appended_values_follow_existing_ones(
             shape in prop::collection::vec(1_u64..7, 1..4), chunk in 1_u64..4, axis in 0_usize..3, more in 0_u64..6,
         ) {
             let (axis, folder) = (axis % shape.len(), tempfile::tempdir().unwrap());
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn other_extents_types_and_axes_are_refused() {
+    fn wrong_extents_types_and_axes_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.tet");
         write(&path, &[2, 2], &numbers(&[3, 4], 0));

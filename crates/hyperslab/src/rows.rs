@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_skip_the_gaps() -> Result<()> {
+    fn members_skip_padding() -> Result<()> {
         let mut fields = StructType::packed([("a", DType::UInt8), ("b", DType::UInt16)]);
         fields.members[1].offset = 2;
         fields.size = 4;
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_chosen_by_name_and_batches_joined() -> Result<()> {
+    fn columns_are_selected_by_name_and_batches_joined() -> Result<()> {
         let columns = vec![plain_column("a", DType::UInt8, false), plain_column("t", DType::String, false)];
         let batch = |a: Vec<u8>, t: &[&str]| {
             Ok(Batch { rows: a.len(), columns: vec![Elements::fixed(a), Elements::variable(t)] })

@@ -185,7 +185,7 @@ macro_rules! driver {
         #[derive(Debug)]
         pub struct $driver;
 
-        // Without extensions: those belong to files of rows that are written, which are not stores.
+        // Without extensions, because those belong to files of rows, which are not written as stores.
         static $info: FormatInfo = FormatInfo::new($name);
 
         impl FormatDriver for $driver {
@@ -204,7 +204,7 @@ macro_rules! driver {
                 Ok(store(&$info, name, $open(blob)?))
             }
 
-            /// Other programs keep their data in such files, so none is replaced by a store.
+            /// Such files belong to other programs, so they are never replaced by a store.
             fn is_store(&self, _: &Content) -> Result<bool> {
                 Ok(false)
             }

@@ -179,7 +179,7 @@ impl ZarrView {
 }
 
 impl ViewedArray {
-    /// Its document; of v2, with the attributes in it that stand in a document of their own there.
+    /// Its document. For v2 it includes the attributes, which are stored in a separate document there.
     fn both(&self) -> Value {
         let mut document = self.view.document();
         if document["zarr_format"] == 2 {
@@ -211,7 +211,8 @@ impl ViewedArray {
     }
 }
 
-/// Puts the documents of a node of v2 under their keys: a group's from its document of v3, an array's with its attributes.
+/// Adds the v2 documents of a node under their keys, made from a group's v3 document or an array's document and
+/// attributes.
 fn gather_v2(gathered: &mut Map<String, Value>, path: &str, document: &Value) {
     let mut own = document.clone();
     let attributes =

@@ -1,4 +1,4 @@
-//! Stores that are added to: every format that can be does it alike, and nobody sees what was not committed.
+//! Appends behave the same in every format that supports them, and uncommitted changes are never visible.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -12,12 +12,12 @@ use hyperslab::{
 use proptest::prelude::*;
 use serde_json::json;
 
-/// A way to store arrays that grow.
+/// A format, and how it stores arrays that grow.
 #[derive(Debug, Clone)]
 struct Kind {
     format: Format,
     filters: Vec<Filter>,
-    /// Chunks of a shard along each axis.
+    /// The number of chunks per shard along each axis.
     shards: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ impl Kind {
         folder.join(format!("t.{}", self.format.info().extensions[0]))
     }
 
-    /// `/t` of these values, which may grow without end.
+    /// Writes `/t` with these values and no maximum length.
     fn write(&self, path: &Path, chunk: &[u64], values: &Values) {
         let shard_shape = self.shards.map(|each| chunk.iter().map(|extent| extent * each).collect());
         let options = CreateOptions::default().with_shard_shape(shard_shape);
@@ -57,7 +57,7 @@ impl Kind {
         create(path, self.format, &CreateOptions::default().with_append(true)).unwrap()
     }
 
-    /// An append in which the array became longer, not committed.
+    /// An uncommitted append that makes the array longer.
     fn extended(&self, path: &Path, axis: usize, values: &Values) -> Box<dyn Sink> {
         let store = hyperslab::open(path).unwrap();
         let mut sink = self.append(path);
@@ -88,7 +88,7 @@ fn numbers(shape: &[u64], first: u32) -> Values {
     Values::new(DType::UInt32, shape, Elements::fixed(bytes)).unwrap()
 }
 
-/// Both, one behind the other.
+/// The values of both, concatenated.
 fn joined(one: &Values, other: &Values, axis: usize) -> Values {
     let inner: u64 = one.shape[axis + 1..].iter().product();
     let outer: u64 = one.shape[..axis].iter().product();
@@ -122,7 +122,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(6))]
 
     #[test]
-    fn what_is_appended_stands_behind(
+    fn appended_values_follow_existing_ones(
         shape in prop::collection::vec(1_u64..7, 1..4), chunk in 1_u64..4,
         steps in prop::collection::vec((0_usize..3, 0_u64..6), 1..4),
     ) {
@@ -146,7 +146,7 @@ proptest! {
 }
 
 #[test]
-fn texts_are_appended_into_chunks_that_are_not_full() {
+fn texts_are_appended_to_partial_chunks() {
     let texts = |words: &[&str]| {
         Values::new(DType::String, &[words.len() as u64], Elements::variable(words)).unwrap()
     };
@@ -161,9 +161,9 @@ fn texts_are_appended_into_chunks_that_are_not_full() {
     }
 }
 
-/// Dropped, an append leaves every byte as it was; killed, it leaves what is read as it was.
+/// A dropped append leaves every byte unchanged. A killed one leaves the readable content unchanged.
 #[test]
-fn what_is_not_committed_is_not_there() {
+fn uncommitted_appends_are_invisible() {
     for kind in kinds() {
         let folder = tempfile::tempdir().unwrap();
         let path = kind.path(folder.path());
@@ -177,10 +177,10 @@ fn what_is_not_committed_is_not_there() {
     }
 }
 
-/// A commit that was cut off before the document, or the schema, that makes it known: the array is what it was, and the next append
-/// does not find what the dead one left.
+/// A commit that was killed before it wrote the document or schema that makes it visible: the array is unchanged, and
+/// the next append does not see the leftovers.
 #[test]
-fn a_commit_that_was_cut_off_is_not_there() {
+fn interrupted_commits_are_invisible() {
     for kind in kinds().into_iter().filter(|kind| [Format::ZARR, Format::TILEDB].contains(&kind.format)) {
         let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (path, done) = (kind.path(folder.path()), kind.path(other.path()));
@@ -201,7 +201,7 @@ fn a_commit_that_was_cut_off_is_not_there() {
             }
         }
         assert_eq!(read(&path, "/t"), old, "{kind:?}");
-        // The fill value, of which a store need not hold a chunk.
+        // The fill value, whose chunks a store may leave out.
         let zeros = Values::new(DType::UInt32, &[3, 3], Elements::fixed(vec![0; 36])).unwrap();
         kind.extended(&path, 0, &zeros).commit().unwrap();
         assert_eq!(read(&path, "/t"), joined(&old, &zeros, 0), "{kind:?}");
@@ -227,9 +227,9 @@ fn nodes_and_attributes_are_added_and_replaced() {
         let bytes = Values::new(DType::UInt8, &[4], Elements::fixed(vec![1, 2, 3, 4])).unwrap();
         array.assign(&Region::whole(&[4]), &bytes).unwrap();
         drop(array);
-        assert!(sink.array("/t", &spec).is_err(), "it is there already");
-        assert!(sink.array("/t/below", &spec).is_err(), "an array stands above");
-        assert!(sink.group("/t", &Attributes::new()).is_err(), "it is no group");
+        assert!(sink.array("/t", &spec).is_err(), "it exists already");
+        assert!(sink.array("/t/below", &spec).is_err(), "its parent is an array");
+        assert!(sink.group("/t", &Attributes::new()).is_err(), "it is not a group");
         assert!(matches!(sink.attributes("/none", &set(&[("a", json!(1))])), Err(Error::NotFound { .. })));
         assert!(hyperslab::open(&path).unwrap().array("/g/x").is_err());
         sink.commit().unwrap();
@@ -254,7 +254,7 @@ fn nodes_and_attributes_are_added_and_replaced() {
 }
 
 #[test]
-fn what_a_format_cannot_do_is_named() {
+fn unsupported_appends_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let options = CreateOptions::default().with_append(true);
     for (format, words) in [(Format::HDF5, "can grow to 3"), (Format::TILEDB, "is full")] {
@@ -295,7 +295,7 @@ fn what_a_format_cannot_do_is_named() {
     assert!(kind.append(&path).grow("/t", &[5, 3]).is_err());
 }
 
-/// Array metadata and group metadata of TileDB get new values too.
+/// Metadata of arrays and groups of TileDB is replaced too.
 #[test]
 fn metadata_of_tiledb_is_replaced() {
     let folder = tempfile::tempdir().unwrap();

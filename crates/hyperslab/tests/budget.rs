@@ -1,4 +1,4 @@
-//! The memory that a `.tet` file advises: kept to where it can be, and never in the way of an answer.
+//! The memory limit that a `.tet` file advises is respected where possible, and never prevents an answer.
 
 #![cfg(feature = "tet")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
@@ -10,7 +10,7 @@ use hyperslab_tet::{TetOptions, TetSink};
 const SIDE: u64 = 1024;
 const CHUNK: u64 = 16;
 
-/// A square of numbers in square chunks, whose file advises this many bytes, or such a share of the machine's memory.
+/// Writes a square array in square chunks. The file advises this many bytes, or this share of the machine's memory.
 fn square(path: &std::path::Path, bytes: u32, share: u16) {
     let mut options = TetOptions::default();
     (options.memory_budget_bytes, options.memory_budget_bps) = (bytes, share);
@@ -43,7 +43,8 @@ fn advice_bounds_the_work_and_blocks_nothing() {
         let path = path(&format!("{name}.tet"));
         square(&path, bytes, share);
         let array = hyperslab::open(&path).unwrap().array("/x").unwrap();
-        // Every column by itself, all values of which are kept: more than two mebibytes, if all are done at once.
+        // The median of every column keeps all of its values: more than two mebibytes if all columns are processed at
+        // once.
         let query = Query::new(Operation::Median).over([0]);
         let plan = query.plan(&array).unwrap();
         let explained = plan.explain(&array).unwrap();
@@ -51,7 +52,7 @@ fn advice_bounds_the_work_and_blocks_nothing() {
         answers.push(plan.run(&array).unwrap());
         assert_eq!(array.read(&Selection::all()).unwrap().len(), (SIDE * SIDE) as usize, "{name}");
     }
-    // Nobody advised anything, or all there is.
+    // No advice, or advice to use all memory.
     assert!(most[0] > 8 << 20 && most[0] == most[4], "{most:?}");
     assert!(most[1] <= 2 << 20 && most[2] <= 4 << 20, "{most:?}");
     let first = format!("{:?}", answers[0]);

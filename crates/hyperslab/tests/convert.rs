@@ -1,4 +1,4 @@
-//! Conversions: stored bytes that go over as they are, filters that are carried, where a store came from.
+//! Conversions: stored bytes copied unchanged, filters carried over, provenance.
 
 #![cfg(all(feature = "tet", feature = "zarr", feature = "tiledb"))]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
@@ -11,7 +11,7 @@ use hyperslab::{
     Selection, Values, export,
 };
 
-/// 40 × 36 numbers that compress.
+/// 40 × 36 compressible numbers.
 fn sample(folder: &Path) -> PathBuf {
     let path = folder.join("x.npy");
     let bytes: Vec<u8> = (0..1440_u32).flat_map(|i| (i / 24).to_le_bytes()).collect();
@@ -39,7 +39,7 @@ fn values(path: &Path) -> Values {
     store.array(&node).unwrap().read(&Selection::all()).unwrap()
 }
 
-/// The stored bytes of every chunk, by its place.
+/// The stored bytes of every chunk, by coordinate.
 fn stored(store: &OpenStore) -> Vec<(Vec<u64>, Vec<u8>)> {
     let array = store.array(&store.only_node().unwrap()).unwrap();
     let mut chunks = Vec::new();
@@ -55,9 +55,9 @@ fn stored(store: &OpenStore) -> Vec<(Vec<u64>, Vec<u8>)> {
     chunks
 }
 
-/// Nine chunks, three of which the edge cuts: formats that pad chunks store those otherwise.
+/// Nine chunks, three of them clipped by the edge. Formats that pad chunks store those differently.
 #[test]
-fn stored_bytes_go_over_where_both_sides_store_them_alike() {
+fn stored_bytes_are_copied_if_both_sides_store_them_alike() {
     let zstd = || named(&["zstd"]);
     for (first, filters, second, copied) in [
         ("a.tet", zstd(), "b.tet", 9),
@@ -90,9 +90,9 @@ fn stored_bytes_go_over_where_both_sides_store_them_alike() {
     }
 }
 
-/// Other chunks, a selection or another pipeline: everything is decoded.
+/// With other chunks, a selection or another pipeline, everything is decoded.
 #[test]
-fn what_is_stored_otherwise_is_coded_again() {
+fn chunks_stored_differently_are_encoded_again() {
     let folder = tempfile::tempdir().unwrap();
     let source = sample(folder.path());
     let a = folder.path().join("a.zarr");
@@ -112,7 +112,7 @@ fn what_is_stored_otherwise_is_coded_again() {
 }
 
 #[test]
-fn filters_are_carried_as_far_as_the_target_has_them() {
+fn filters_are_kept_if_the_target_has_them() {
     let folder = tempfile::tempdir().unwrap();
     let source = sample(folder.path());
     let filters_of = |path: &Path| -> Vec<String> {
@@ -129,13 +129,13 @@ fn filters_are_carried_as_far_as_the_target_has_them() {
     let report = to(&zarr, &tiledb, &ConvertOptions::default()).unwrap();
     assert_eq!(report.notes(), [""; 0]);
     assert_eq!(filters_of(&tiledb), ["byteshuffle", "gzip"]);
-    // How bytes are packed is not content.
+    // Filters are not content.
     let strict = ConvertOptions::default().with_strict(true).with_replace(true);
     assert!(to(&zarr, &tet, &strict).is_ok());
 }
 
 #[test]
-fn a_store_says_where_it_came_from_and_comparisons_do_not_mind() {
+fn provenance_is_recorded_and_not_compared() {
     let folder = tempfile::tempdir().unwrap();
     let source = sample(folder.path());
     let (a, b) = (folder.path().join("a.zarr"), folder.path().join("b.zarr"));
@@ -156,7 +156,7 @@ fn a_store_says_where_it_came_from_and_comparisons_do_not_mind() {
 }
 
 #[test]
-fn chunks_by_size_and_axes_that_grow() {
+fn chunk_sizes_and_unlimited_axes_are_set() {
     let folder = tempfile::tempdir().unwrap();
     let source = sample(folder.path());
     let options = ConvertOptions::default().with_chunk_bytes(1000);
@@ -172,7 +172,7 @@ fn chunks_by_size_and_axes_that_grow() {
 }
 
 #[test]
-fn what_the_target_cannot_hold_is_told_and_does_not_cost_the_others() {
+fn unsupported_arrays_are_reported_and_the_others_converted() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("both.zarr");
     let mut sink = hyperslab::create(&source, Format::ZARR, &CreateOptions::default()).unwrap();
@@ -188,7 +188,7 @@ fn what_the_target_cannot_hold_is_told_and_does_not_cost_the_others() {
     let strict = ConvertOptions::default().with_strict(true);
     assert!(to(&source, &target, &strict).is_err());
     assert!(!target.exists());
-    // Alone, it is the answer.
+    // For a single array, the error is returned.
     let alone = ConvertOptions::default().with_node("/deep".to_owned());
     assert!(to(&source, &target, &alone).unwrap_err().is_unsupported());
     let report = to(&source, &target, &ConvertOptions::default()).unwrap();
@@ -201,9 +201,9 @@ fn what_the_target_cannot_hold_is_told_and_does_not_cost_the_others() {
     assert_eq!(values(&target).as_slice::<u8>().unwrap(), [0, 1, 1]);
 }
 
-/// Paths, and so whole stores, are the same after a format that keeps values in fields below an array.
+/// Paths, and so whole stores, survive a format that stores values in fields below an array.
 #[test]
-fn trees_come_back_from_tiledb_as_they_were() {
+fn trees_survive_a_round_trip_through_tiledb() {
     use hyperslab::{diff, hash};
 
     let folder = tempfile::tempdir().unwrap();
@@ -238,7 +238,7 @@ fn trees_come_back_from_tiledb_as_they_were() {
         assert_eq!((report.nodes, report.elements), (4, 12), "{name}");
         assert_eq!(whole(&first), whole(&other), "{name}");
     }
-    // One node alone, by either of its names.
+    // A single node, by either of its names.
     for (number, node) in ["/temp", "/temp/temp"].into_iter().enumerate() {
         let target = path(&format!("one-{number}.zarr"));
         let options = ConvertOptions::default().with_node(node.to_owned());
@@ -248,8 +248,8 @@ fn trees_come_back_from_tiledb_as_they_were() {
     }
 }
 
-/// Dimension scales are dimensions in every format: what HDF5 writes down of them is neither carried nor compared. Nor is a
-/// dimension named that had no name.
+/// Dimension scales are dimensions in every format: HDF5's bookkeeping attributes for them are neither copied nor
+/// compared. Dimensions without a name stay unnamed.
 #[cfg(feature = "hdf5")]
 #[test]
 fn bookkeeping_attributes_stay_in_their_format() {
@@ -292,7 +292,7 @@ fn bookkeeping_attributes_stay_in_their_format() {
     assert_eq!(back.array("/v").unwrap().schema().dimensions.to_vec(), [None, Some("x".to_owned())]);
 }
 
-/// In a copy of the same format too, where the names of dimensions stand in attributes.
+/// This also holds within one format, where attributes contain the dimension names.
 #[test]
 fn dimensions_are_made_unlimited_by_name() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! A format that the application brings: a text file of comma-separated rows. It is recognised, read, queried, converted and
-//! written like the formats of the build.
+//! A format that the application registers: a text file of comma-separated rows. It is recognised, read, queried,
+//! converted and written like built-in formats.
 
 #![cfg(all(feature = "tet", feature = "zarr", feature = "hdf5"))]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
@@ -245,7 +245,7 @@ fn a_registered_format_is_recognised_and_read() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = sample(folder.path());
     let format = rows();
-    // By its bytes: the extension is another.
+    // Recognised by its bytes, because the extension is another.
     let store = open(&path)?;
     assert_eq!((store.format(), store.driver()), ("rows", Some(format)));
     assert_eq!(store.only_node()?, "/");
@@ -275,7 +275,7 @@ fn a_registered_format_is_converted_and_written() -> Result<()> {
     assert_eq!(Format::from_extension(&back), Some(format));
     assert_eq!(to(&tet, &back, format, false)?.arrays, 1);
     assert_eq!(std::fs::read_to_string(&back).unwrap(), std::fs::read_to_string(&source).unwrap());
-    // It is a store: it can be replaced by itself and by another format, and nothing else can.
+    // It is a store, so it can be replaced by a store of its own or another format. Other files cannot.
     to(&tet, &back, format, true)?;
     to(&tet, &back, Format::HDF5, true)?;
     assert_eq!(open(&back)?.format(), "hdf5");
@@ -288,7 +288,7 @@ fn a_registered_format_is_converted_and_written() -> Result<()> {
 }
 
 #[test]
-fn what_a_driver_lacks_is_refused() -> Result<()> {
+fn missing_capabilities_are_errors() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let (path, format) = (sample(folder.path()), rows());
     let append = CreateOptions::default().with_append(true);
@@ -305,7 +305,7 @@ fn what_a_driver_lacks_is_refused() -> Result<()> {
 }
 
 #[test]
-fn names_are_taken_once() -> Result<()> {
+fn names_are_unique() -> Result<()> {
     #[derive(Debug)]
     struct Impostor(&'static FormatInfo);
 
@@ -340,9 +340,9 @@ fn names_are_taken_once() -> Result<()> {
     Ok(())
 }
 
-/// What a driver says of its format is what it does.
+/// The capabilities that a driver declares match its behaviour.
 #[test]
-fn capabilities_are_true() {
+fn capabilities_match_behaviour() {
     let folder = tempfile::tempdir().unwrap();
     for format in Format::all() {
         let (info, target) = (format.info(), folder.path().join(format.name()));
@@ -378,7 +378,7 @@ fn capabilities_are_true() {
 
 /// The message names the file and what was expected.
 #[test]
-fn an_unknown_signature_is_told() {
+fn unknown_signatures_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.txt");
     std::fs::write(&path, "nothing of ours").unwrap();

@@ -1,4 +1,4 @@
-//! What a power cut can leave of a target, for every format: the order of writing, syncing and renaming.
+//! The state of a target after a power cut, for every format: the order of writing, syncing and renaming.
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use std::path::Path;
@@ -32,7 +32,7 @@ const FORMATS: [(Format, &str); 6] = [
 ];
 
 #[test]
-fn every_format_syncs_what_replaces_and_what_is_asked_for() {
+fn every_format_syncs_replacements_and_on_request() {
     for (format, name) in FORMATS {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join(name);
@@ -50,7 +50,7 @@ fn every_format_syncs_what_replaces_and_what_is_asked_for() {
         let ((), trace) = Trace::of(|| make(&folder.path().join("sync").join(name), format, &sync));
         assert!(syncs(&trace) > 1, "{name}");
         assert_eq!(trace.violations(true), Vec::<String>::new(), "{name}");
-        // Nothing is left beside either target.
+        // Nothing is left beside the targets.
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "{name}");
         assert_eq!(std::fs::read_dir(folder.path().join("sync")).unwrap().count(), 1, "{name}");
         assert!(hyperslab::open(&target).is_ok(), "{name}");
@@ -58,7 +58,7 @@ fn every_format_syncs_what_replaces_and_what_is_asked_for() {
 }
 
 #[test]
-fn conversions_are_durable_when_asked() {
+fn conversions_are_durable_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("source.npy");
     make(&source, Format::NPY, &CreateOptions::default());

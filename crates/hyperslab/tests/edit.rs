@@ -1,4 +1,4 @@
-//! Stores that are edited, and what is saved of damaged ones.
+//! Edits of stores, and salvage of damaged ones.
 
 #![cfg(all(feature = "zarr", feature = "hdf5", feature = "netcdf3"))]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -103,7 +103,7 @@ fn nodes_are_renamed_and_removed() {
         assert!(opened.node("/t").is_err() && opened.node("/time").is_err(), "{extension}");
         drop(opened);
         assert_eq!(numbers(&path, "/temperature"), (0..120).collect::<Vec<_>>(), "{extension}");
-        // A name that is taken, a node that is not there, the root.
+        // An existing name, a missing node, the root.
         assert!(apply(&path, &[rename("/temperature", "/day")], false).is_err());
         assert!(apply(&path, &[rename("/none", "/some")], false).is_err());
         assert!(apply(&path, &[Edit::Remove { node: "/".to_owned() }], false).is_err());
@@ -116,7 +116,7 @@ fn nodes_are_renamed_and_removed() {
 }
 
 #[test]
-fn nodes_are_chosen_and_renamed_on_the_way() {
+fn conversions_select_and_rename_nodes() {
     let folder = tempfile::tempdir().unwrap();
     let path = store(folder.path(), "zarr", Format::ZARR);
     let target = folder.path().join("part.nc");
@@ -136,7 +136,7 @@ fn nodes_are_chosen_and_renamed_on_the_way() {
 }
 
 #[test]
-fn a_file_that_was_cut_short_gives_what_is_whole() {
+fn intact_content_of_truncated_files_is_salvaged() {
     for (extension, format) in [("h5", Format::HDF5), ("nc", Format::NETCDF3)] {
         let folder = tempfile::tempdir().unwrap();
         let path = store(folder.path(), extension, format);
@@ -154,10 +154,10 @@ fn a_file_that_was_cut_short_gives_what_is_whole() {
                 &ConvertOptions::default(),
                 &Progress::default(),
             );
-            // A file that lost its root is an error, not an empty store.
+            // A file without its root is an error, not an empty store.
             let Ok(report) = saved else { continue };
-            let told = !report.lost.is_empty() || report.written.dropped().next().is_some();
-            assert!(told, "{extension}: {eighths} eighths: {report:?}");
+            let is_reported = !report.lost.is_empty() || report.written.dropped().next().is_some();
+            assert!(is_reported, "{extension}: {eighths} eighths: {report:?}");
             assert!(open(&out).unwrap().verify(Depth::Deep).is_ok());
             let Ok(array) = open(&out).unwrap().array("/t") else { continue };
             let found: Vec<i32> = array.read_vec(&Selection::all()).unwrap();
@@ -174,7 +174,7 @@ fn a_file_that_was_cut_short_gives_what_is_whole() {
 }
 
 #[test]
-fn a_damaged_chunk_is_lost_alone() {
+fn only_damaged_chunks_are_lost() {
     let folder = tempfile::tempdir().unwrap();
     let path = store(folder.path(), "zarr", Format::ZARR);
     let chunk = path.join("t/c/2/0");

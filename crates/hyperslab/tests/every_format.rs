@@ -1,5 +1,5 @@
-//! What every format that we write must do alike: any array, any chunks, any selection, against a plain walk over the
-//! elements; and any format into any other.
+//! Behaviour that all writable formats share: any array, any chunks and any selection, compared with a plain loop
+//! over the elements; and any format converted to any other.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -13,7 +13,7 @@ use hyperslab::{
 };
 use proptest::prelude::*;
 
-/// The formats that hold an array of any shape and simple type, with their filters.
+/// The formats that support arrays of any shape and simple type, with their filters.
 fn writable() -> Vec<(Format, Vec<Filter>)> {
     let zstd = || vec![Filter::new("zstd").with("level", 1)];
     let mut formats = vec![(Format::NPY, Vec::new()), (Format::NPZ, Vec::new())];
@@ -52,7 +52,7 @@ fn write(path: &Path, format: Format, values: &Values, chunk: &[u64], filters: &
     let array = sink.array("/x", &spec)?;
     let (item, bytes) = (values.dtype.size().unwrap(), values.elements.as_fixed().unwrap());
     let grid = array.grid().clone();
-    // Backwards, since any order must do.
+    // In reverse order, because any order must work.
     for number in (0..grid.chunks().unwrap()).rev() {
         let coord: ChunkCoord = grid.coord(number);
         let region = grid.region(&coord);
@@ -124,7 +124,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_selection_of_any_array(case in case()) {
+    fn selections_equal_a_plain_loop(case in case()) {
         let cells = case.shape.iter().product();
         let values = Values::new(case.dtype.clone(), &case.shape, counted(&case.dtype, cells)).unwrap();
         for (format, filters) in writable() {
@@ -150,7 +150,7 @@ proptest! {
 }
 
 #[test]
-fn any_format_into_any_other() -> Result<()> {
+fn any_format_converts_to_any_other() -> Result<()> {
     let shape = [7, 10, 5];
     let values = Values::new(DType::Float32, &shape, counted(&DType::Float32, 350))?;
     for (from, filters) in writable() {
@@ -159,7 +159,7 @@ fn any_format_into_any_other() -> Result<()> {
             let source = folder.path().join(format!("source.{}", from.info().extensions[0]));
             write(&source, from, &values, &[3, 4, 2], &filters)?;
             let target = folder.path().join(format!("target.{}", to.info().extensions[0]));
-            // Little memory, so that the array goes over in several blocks.
+            // A low memory limit, so that the array is copied in several blocks.
             let options = ConvertOptions::default()
                 .with_chunk_shape(vec![2, 5, 5])
                 .with_filters(target_filters)
@@ -176,7 +176,7 @@ fn any_format_into_any_other() -> Result<()> {
 }
 
 #[test]
-fn a_selection_is_converted_and_a_stop_leaves_nothing() -> Result<()> {
+fn selections_are_converted_and_cancelling_leaves_nothing() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("source.npy");
     let values = Values::new(DType::UInt8, &[6, 4], counted(&DType::UInt8, 24))?;
@@ -228,7 +228,7 @@ fn a_contiguous_selection_of_raw_chunks_is_a_view() -> Result<()> {
 }
 
 #[test]
-fn a_result_beyond_memory_is_refused_before_it_is_read() -> Result<()> {
+fn results_beyond_the_memory_limit_are_rejected_early() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.npy");
     export::write(&Values::new(DType::UInt8, &[64], counted(&DType::UInt8, 64))?, &path, false)?;
@@ -239,7 +239,7 @@ fn a_result_beyond_memory_is_refused_before_it_is_read() -> Result<()> {
     Ok(())
 }
 
-/// Turns over the bits of the bytes at this place of a store.
+/// Flips the bits of these bytes of a store.
 fn damage(store: &Path, span: &hyperslab::driver::Span, skip: u64) {
     let file = match &span.blob {
         hyperslab::driver::BlobKey::Main => store.to_owned(),
@@ -251,7 +251,7 @@ fn damage(store: &Path, span: &hyperslab::driver::Span, skip: u64) {
     std::fs::write(&file, bytes).unwrap();
 }
 
-/// What is not well, as text, looking closely, on so many threads; without what was not well before.
+/// The messages of a deep check with this many threads, without those in `before`.
 fn failures(path: &Path, threads: usize, before: &[String]) -> Vec<String> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let report = pool.install(|| hyperslab::open(path).unwrap().verify(hyperslab::Depth::Deep)).unwrap();
@@ -259,15 +259,15 @@ fn failures(path: &Path, threads: usize, before: &[String]) -> Vec<String> {
     failed.map(|finding| format!("{finding:?}")).filter(|text| !before.contains(text)).collect()
 }
 
-/// Two damaged chunks are both told, in the order of the index, whatever the number of threads. What is stored as it is shows
-/// damage where the format keeps sums or statistics of it.
+/// Two damaged chunks are both reported, in index order, whatever the number of threads. Raw chunks only reveal
+/// damage if the format stores checksums or statistics of them.
 #[test]
-fn every_damaged_chunk_is_told_in_the_order_of_the_index() {
-    // Enough for several threads.
+fn damaged_chunks_are_reported_in_index_order() {
+    // Enough chunks for several threads.
     let values = Values::new(DType::Int32, &[400, 210], counted(&DType::Int32, 84_000)).unwrap();
     for (format, filters) in writable() {
         let raw = filters.is_empty();
-        // A tile of TileDB begins with 20 bytes about itself.
+        // A tile of TileDB starts with a header of 20 bytes.
         let skip = match format.name() {
             "tiledb" if raw => 20,
             "tet" | "tiledb" => 0,
@@ -287,7 +287,7 @@ fn every_damaged_chunk_is_told_in_the_order_of_the_index() {
         drop(store);
         let before = failures(&path, 1, &[]);
         let mut alone = Vec::new();
-        // Whole chunks and chunks that the edge cuts.
+        // Whole chunks, and chunks clipped by the edge.
         for chunk in [2, 4] {
             damage(&path, &spans[chunk], skip);
             alone.push(failures(&path, 1, &before));
@@ -298,7 +298,7 @@ fn every_damaged_chunk_is_told_in_the_order_of_the_index() {
         damage(&path, &spans[2], skip);
         let both = failures(&path, 1, &before);
         assert_eq!(both, failures(&path, 4, &before));
-        // Each check by itself: some formats check one thing of all chunks before the next.
+        // Compare each check separately: some formats run one check on all chunks before the next.
         let mut expected = alone.concat();
         expected.sort_by_key(|text| both.iter().position(|own| own[..40] == text[..40]));
         assert_eq!(both, expected, "{} raw {raw}", format.name());

@@ -1,4 +1,4 @@
-//! Content that a format has no place for is stored in a form and comes back.
+//! Content that a format does not support natively is stored in a form and restored.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -50,13 +50,13 @@ fn to(source: &OpenStore, path: &Path, format: &str) -> hyperslab::Result<OpenSt
 
 fn assert_same(a: &OpenStore, b: &OpenStore, what: &str) {
     let report = diff((a, "/"), (b, "/"), &DiffOptions::default().with_values_only(true)).unwrap();
-    let told: Vec<String> =
+    let differences: Vec<String> =
         report.differences.iter().map(|found| format!("{}: {}", found.path, found.sentence())).collect();
-    assert!(told.is_empty(), "{what}: {told:?}");
+    assert!(differences.is_empty(), "{what}: {differences:?}");
 }
 
 #[test]
-fn missing_elements_come_back_from_every_format() {
+fn missing_elements_survive_every_format() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let mut nullable = spec(DType::Int32, &[2, 3]);
@@ -83,16 +83,16 @@ fn missing_elements_come_back_from_every_format() {
         );
         assert!(!there.children("/").unwrap().contains(&"a_mask".to_owned()), "{format}");
         assert_same(&source, &there, format);
-        // As it is stored, the mask is an array like any other.
+        // As stored, the mask is an ordinary array.
         assert!(matches!(there.as_stored().node("/a_mask"), Ok(Node::Array(_))), "{format}");
         let back = to(&there, &path(&format!("c-{ending}.tiledb")), "tiledb").unwrap();
         assert!(back.array("/a").unwrap().schema().nullable, "{format}");
         assert_same(&source, &back, format);
-        // A copy within the format is the same store.
+        // A copy within the format is identical.
         let copy = to(&there, &path(&format!("d.{ending}")), format).unwrap();
         assert_same(&there, &copy, format);
     }
-    // Without attributes nothing says what a mask is for.
+    // Without attributes, the mask cannot be recognised.
     let numpy = to(&source, &path("b.npz"), "npz").unwrap();
     assert!(!numpy.array("/a").unwrap().schema().nullable && numpy.array("/a_mask").is_ok());
     let one = to(&source, &path("b.npy"), "npy").unwrap_err();
@@ -100,7 +100,7 @@ fn missing_elements_come_back_from_every_format() {
 }
 
 #[test]
-fn every_type_comes_back_from_tet() {
+fn every_type_survives_tet() {
     let folder = tempfile::tempdir().unwrap();
     let state: DType =
         EnumType { base: DType::Int8, members: vec![("OFF".to_owned(), 0), ("ON".to_owned(), 1)] }.into();
@@ -131,7 +131,7 @@ fn every_type_comes_back_from_tet() {
     assert_same(&source, &tet, "tet");
     let back = to(&tet, &folder.path().join("c.h5"), "hdf5").unwrap();
     assert_same(&source, &back, "back");
-    // What has no form is refused by name, and nothing is left behind.
+    // Content without a form is rejected by name, and nothing is left behind.
     let lists = spec(DType::List(Arc::new(DType::Int32)), &[1]);
     let list =
         hyperslab::Data::List { offsets: vec![0, 1], items: Box::new(Elements::fixed(vec![1, 0, 0, 0])) };
@@ -143,7 +143,7 @@ fn every_type_comes_back_from_tet() {
 }
 
 #[test]
-fn marks_that_do_not_fit_are_no_forms() {
+fn marks_that_do_not_match_are_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let marked = |name: &str, value: &str| {
         let mut spec = spec(DType::UInt8, &[4]);
@@ -169,7 +169,7 @@ fn marks_that_do_not_fit_are_no_forms() {
     assert_eq!(store.children("/").unwrap().len(), 6);
 }
 
-/// An array stands in several arrays: they grow, move and go together.
+/// A masked array is stored in several arrays, which grow, move and are removed together.
 #[test]
 fn masked_arrays_grow_with_their_masks() {
     let folder = tempfile::tempdir().unwrap();
@@ -204,16 +204,16 @@ fn masked_arrays_grow_with_their_masks() {
         let missing: Vec<bool> = (0..10).map(|cell| all.elements.is_missing(cell)).collect();
         let expected: Vec<bool> = old.iter().chain(&new).map(|there| !there).collect();
         assert_eq!(missing, expected, "{format}");
-        // Dimensions without coordinates may be nodes; the mask is not.
+        // Dimensions without coordinates may be nodes; the mask is not shown.
         let mut nodes = grown.children("/").unwrap();
         nodes.retain(|name| !["x", "y"].contains(&name.as_str()));
         assert_eq!(nodes, ["a"], "{format}");
     }
 }
 
-/// TileDB has neither arrays without dimensions nor without elements; `.tet` makes one element of the former.
+/// TileDB has no arrays without dimensions or without elements. `.tet` stores the former as one element.
 #[test]
-fn scalars_and_empty_arrays_come_back() {
+fn scalars_and_empty_arrays_are_restored() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let mut empty = spec(DType::Float32, &[0, 3]);
@@ -234,7 +234,7 @@ fn scalars_and_empty_arrays_come_back() {
     let source = open(path("a.h5")).unwrap();
     for (format, ending) in [("tiledb", "tiledb"), ("tet", "tet")] {
         let there = to(&source, &path(&format!("b.{ending}")), format).unwrap();
-        // In TileDB an array is a group with an array for each of its attributes.
+        // In TileDB, an array is a group with one array per attribute.
         let node =
             |name: &str| if format == "tiledb" { format!("/{name}/{name}") } else { format!("/{name}") };
         assert_eq!(there.array(&node("one")).unwrap().schema().shape(), [0_u64; 0], "{format}");
@@ -245,9 +245,9 @@ fn scalars_and_empty_arrays_come_back() {
     }
 }
 
-/// Axes that count from elsewhere are coordinates in formats that know no such axes, and count from there again.
+/// Axes that start elsewhere than at zero become coordinates in formats without such axes, and are restored.
 #[test]
-fn domains_become_coordinates_and_come_back() {
+fn domains_become_coordinates_and_are_restored() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let mut counted = spec(DType::UInt8, &[4]);
@@ -276,7 +276,7 @@ fn domains_become_coordinates_and_come_back() {
         let back = to(&there, &path(&format!("c-{ending}.tiledb")), "tiledb").unwrap();
         assert_eq!(back.array("/a").unwrap().schema().labels, labels, "{format}");
         assert_eq!(back.children("/").unwrap(), ["a"], "{format}");
-        // A part counts from where it begins.
+        // A part counts from its first position.
         let options = ConvertOptions::default().with_selection("y=-9..-8".parse().unwrap());
         let (named, variant) = format_named(format).unwrap();
         let options = options.with_variant(variant);
@@ -287,9 +287,9 @@ fn domains_become_coordinates_and_come_back() {
     }
 }
 
-/// Attributes keep their types and their values in formats that keep them as JSON or as text.
+/// Attributes keep their types and values in formats that store them as JSON or as text.
 #[test]
-fn attributes_come_back_with_their_types() {
+fn attributes_keep_their_types() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let number = |dtype: DType, bytes: Vec<u8>, shape: &[u64]| {

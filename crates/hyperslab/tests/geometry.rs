@@ -1,4 +1,4 @@
-//! Arrays, tables and geometries to Zarr Vectors stores, and tables to files of rows.
+//! Conversions of arrays, tables and geometries to Zarr Vectors stores, and of tables to files of rows.
 
 #![cfg(all(feature = "zvf", feature = "tiledb", feature = "arrow"))]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
@@ -16,7 +16,7 @@ use hyperslab::{
 const POINTS: u64 = 5000;
 const OBJECTS: u64 = 40;
 
-/// Whole numbers far below 2^24, so that 32-bit floats are exact.
+/// Integers far below 2^24, so that 32-bit floats are exact.
 fn place(point: u64) -> [f32; 3] {
     [(point * 37 % 101) as f32, (point * 53 % 97) as f32, (point % 89) as f32]
 }
@@ -67,7 +67,7 @@ fn geometry(kind: Option<&str>, levels: usize) -> ConvertOptions {
     ConvertOptions::default().with_geometry(geometry)
 }
 
-/// Position and weight of every vertex of a query, in order.
+/// Position and weight of every vertex of a query result, in order.
 fn found(path: &Path, query: &GeometryQuery) -> Vec<([u32; 3], u64)> {
     let store = hyperslab::open(path).unwrap();
     assert!(store.verify(Depth::Deep).unwrap().ok());
@@ -104,7 +104,7 @@ fn arrays_become_points_with_objects_and_attributes() {
     }
     assert_eq!(hyperslab::open(&target).unwrap().geometry("/").unwrap().inner().levels().unwrap().len(), 2);
 
-    // Once more, from the geometry.
+    // Converted again, from the geometry.
     let again = folder.path().join("again.zv");
     let report = to(&target, &again, &ConvertOptions::default()).unwrap();
     assert!(report.notes().len() == 1 && report.notes()[0].contains("coarser"), "{:?}", report.notes());
@@ -116,7 +116,7 @@ fn arrays_become_points_with_objects_and_attributes() {
     assert!(to(&source, &fresh, &strict).unwrap_err().to_string().contains("nothing was written"));
     let unknown = to(&source, &fresh, &geometry(Some("cube"), 0)).unwrap_err().to_string();
     assert!(unknown.contains("point_cloud"), "{unknown}");
-    // Vertices of an object that are not together are no line.
+    // An object whose vertices are not consecutive is not a line.
     assert!(to(&source, &fresh, &geometry(Some("streamline"), 0)).is_err());
     let filters = geometry(None, 0).with_filters(Vec::new());
     assert!(to(&source, &fresh, &filters).unwrap_err().is_unsupported());
@@ -124,7 +124,7 @@ fn arrays_become_points_with_objects_and_attributes() {
 }
 
 #[test]
-fn faces_become_a_mesh_and_false_ones_are_refused() {
+fn faces_become_a_mesh_and_invalid_ones_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let positions: Vec<f32> = (0..100).flat_map(place).collect();
     let made = |name: &str, faces: &[i64]| {
@@ -149,7 +149,7 @@ fn faces_become_a_mesh_and_false_ones_are_refused() {
     }
 }
 
-/// Points of two files in one store: converted with `append`, and along `vertex`.
+/// Points of two files are added to one store, with `append` and along `vertex`.
 #[test]
 fn points_are_added_to_a_store() {
     let folder = tempfile::tempdir().unwrap();
@@ -183,11 +183,11 @@ fn points_are_added_to_a_store() {
     let store = hyperslab::open(&target).unwrap();
     assert!(store.verify(Depth::Deep).unwrap().ok());
     assert_eq!(store.geometry("/").unwrap().inner().levels().unwrap().len(), 2);
-    // A store keeps its chunks, levels and kind.
+    // An existing store keeps its chunks, levels and kind.
     for wrong in [geometry(None, 1), geometry(Some("mesh"), 0)] {
         assert!(to(&sources[0], &target, &wrong.with_append(true)).is_err());
     }
-    // Links count the vertices that come with them.
+    // Links refer to the vertices of their own source.
     let mesh = |name: &str, first: u64| {
         let positions: Vec<f32> = (first..first + 3).flat_map(place).collect();
         let parts = vec![

@@ -1,4 +1,4 @@
-//! Threads, memory and plans hold for every operation.
+//! Every operation respects threads, memory limits and plans.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -42,7 +42,7 @@ fn store(folder: &Path) -> OpenStore {
 }
 
 #[test]
-fn a_plan_of_another_array_is_refused() {
+fn plans_of_another_array_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path());
     let (a, b) = (store.array("/a").unwrap(), store.array("/b").unwrap());
@@ -54,7 +54,7 @@ fn a_plan_of_another_array_is_refused() {
 }
 
 #[test]
-fn elements_of_any_length_count_against_the_memory_limit() {
+fn variable_length_elements_count_against_the_memory_limit() {
     let folder = tempfile::tempdir().unwrap();
     let words = store(folder.path()).array("/words").unwrap();
     assert_eq!(words.read(&"[:10]".parse().unwrap()).unwrap().len(), 10);
@@ -63,7 +63,7 @@ fn elements_of_any_length_count_against_the_memory_limit() {
 }
 
 #[test]
-fn queries_run_on_the_threads_that_were_given() {
+fn queries_use_the_given_threads() {
     let folder = tempfile::tempdir().unwrap();
     let a = store(folder.path()).array("/a").unwrap();
     let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());

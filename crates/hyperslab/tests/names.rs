@@ -1,4 +1,5 @@
-//! Names in a source that are no file names: no target format writes outside its own folder, and nothing is left behind.
+//! Node names that are not valid file names: no target format writes outside its own folder, and nothing is left
+//! behind.
 #![cfg(all(feature = "zarr", feature = "tiledb"))]
 
 use std::path::Path;
@@ -67,11 +68,11 @@ fn tree(folder: &Path, found: &mut Vec<(String, Vec<u8>)>) {
 }
 
 #[test]
-fn hostile_names_are_refused_and_nothing_is_written() -> Result<()> {
+fn hostile_names_are_rejected_and_nothing_is_written() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let content = folder.path().join("content.npy");
     write_npy(&content)?;
-    // The target's own folder is two levels down, so that whatever climbs out shows.
+    // The target's folder is two levels down, so that files written outside it are found.
     let inner = folder.path().join("outer").join("inner");
     std::fs::create_dir_all(&inner).unwrap();
     let (mut before, long) = (Vec::new(), "x".repeat(256));
@@ -88,7 +89,7 @@ fn hostile_names_are_refused_and_nothing_is_written() -> Result<()> {
         for name in everywhere.iter().chain(reserved) {
             for (group, array) in [(*name, "a"), ("group", *name)] {
                 if format == Format::NPZ && group == "x.npy" {
-                    continue; // Only the last part gets an ending.
+                    continue; // Only the last part gets an extension.
                 }
                 let source = Hostile {
                     name: "hostile.h5".into(),

@@ -1,4 +1,4 @@
-//! Conversions to NetCDF classic: customary forms of what it lacks, and names of what it refuses.
+//! Conversions to NetCDF classic: customary forms for content that it lacks, and errors that name the rest.
 
 #![cfg(all(feature = "hdf5", feature = "netcdf3"))]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
@@ -18,7 +18,7 @@ fn put(sink: &mut dyn Sink, path: &str, spec: &ArraySpec, elements: Elements) {
     array.write(&chunk, array.encode(&chunk, &elements).unwrap()).unwrap();
 }
 
-/// An HDF5 file with what NetCDF classic has not.
+/// An HDF5 file with content that NetCDF classic does not support.
 fn sample(path: &Path) {
     let mut sink = create(path, Format::HDF5, &CreateOptions::default()).unwrap();
     let mut attributes = Attributes::new();
@@ -47,7 +47,7 @@ fn to(source: &Path, target: &Path, name: &str, strict: bool) -> Result<ConvertR
 }
 
 #[test]
-fn what_it_lacks_has_a_customary_form_or_is_named() {
+fn unsupported_content_gets_a_customary_form_or_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let (source, target) = (folder.path().join("x.h5"), folder.path().join("y.nc"));
     sample(&source);
@@ -79,7 +79,7 @@ fn what_it_lacks_has_a_customary_form_or_is_named() {
     assert_eq!(grows.schema().max_shape, [None, Some(3)]);
 }
 
-/// A version that was asked for is written, or what it lacks is named.
+/// A requested version is written, or the content that it lacks is named.
 #[test]
 fn versions_are_chosen_by_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -100,7 +100,7 @@ fn versions_are_chosen_by_name() {
     }
 }
 
-/// The lines of CDL, those of dimensions sorted: `ncdump` has them in the order of their definition, we in that of their use.
+/// The lines of CDL, with dimensions sorted: `ncdump` prints them in order of definition, we in order of use.
 fn lines(cdl: &str) -> Vec<String> {
     let mut lines: Vec<String> = cdl.lines().map(str::to_owned).collect();
     let is_dimension = |line: &String| line.starts_with('\t') && line.contains(" = ") && !line.contains(':');
@@ -111,7 +111,7 @@ fn lines(cdl: &str) -> Vec<String> {
 }
 
 #[test]
-fn headers_in_cdl_are_those_of_ncdump() {
+fn headers_in_cdl_match_ncdump() {
     let golden = |of: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of).join("tests/golden");
     let mut compared = 0;
     for folder in [golden("hyperslab-netcdf3"), golden("hyperslab-hdf5")] {

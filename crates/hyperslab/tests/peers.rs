@@ -10,7 +10,7 @@ use hyperslab::{
 };
 use serde_json::{Value, json};
 
-/// What pyarrow finds in the files of a folder.
+/// Reads the files of a folder with pyarrow.
 fn pyarrow(folder: &Path) -> Value {
     let python = std::env::var("HYPERSLAB_PEERS").expect("HYPERSLAB_PEERS names a Python with pyarrow");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/arrow.py");
@@ -23,7 +23,7 @@ fn bytes<T: bytemuck::NoUninit>(numbers: &[T]) -> Elements {
     Elements::fixed(bytemuck::cast_slice(numbers).to_vec())
 }
 
-/// A column, its three elements, and pyarrow's type and values; the type in Parquet where it is another.
+/// A column, its three elements, pyarrow's type and values, and the type in Parquet if it differs.
 type Case = (&'static str, DType, Elements, &'static str, Value, Option<&'static str>);
 
 fn cases() -> Vec<Case> {

@@ -1,4 +1,4 @@
-//! Reductions of arrays with missing and packed values: our answers are xarray's.
+//! Reductions of arrays with missing and packed values, compared with xarray's.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -33,7 +33,7 @@ fn close(a: Option<f64>, b: Option<f64>) -> bool {
 }
 
 #[test]
-fn answers_are_those_of_xarray() {
+fn answers_match_xarray() {
     let folder = tempfile::tempdir().unwrap();
     let answers = answers("cf_reductions.py", folder.path());
     assert!(answers.len() > 2000, "{} answers", answers.len());
@@ -69,7 +69,7 @@ fn answers_are_those_of_xarray() {
 }
 
 #[test]
-fn dates_select_what_xarray_selects() {
+fn selections_by_date_match_xarray() {
     let folder = tempfile::tempdir().unwrap();
     let answers = answers("cf_times.py", folder.path());
     assert!(answers.len() > 50, "{} answers", answers.len());
@@ -88,7 +88,7 @@ fn dates_select_what_xarray_selects() {
                     cells.first().zip(cells.last()).map(|(first, last)| [*first, *last, cells.len() as i32]);
                 assert_eq!(ends.map_or(Vec::new(), Vec::from), values, "{answer}");
             }
-            // xarray raises where there is no such label.
+            // xarray raises an error for a missing label.
             None => {
                 let why = found.expect_err(&answer.to_string()).to_string();
                 assert!(why.contains("has no label") && why.contains("nearest"), "{why}");

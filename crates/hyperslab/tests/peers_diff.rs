@@ -1,4 +1,5 @@
-//! Stores that differ in one thing, as the real libraries write them: that thing is told, by its code, and nothing else.
+//! Stores written by the real libraries that differ in one respect: that difference is reported with its code, and
+//! nothing else.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -22,7 +23,7 @@ fn compared(a: &Path, b: &Path, options: &DiffOptions) -> DiffReport {
 }
 
 #[test]
-fn each_difference_is_told_by_its_code() {
+fn each_difference_is_reported_with_its_code() {
     let folder = tempfile::tempdir().unwrap();
     for [code, name, extension] in build(folder.path()) {
         let [a, b] = ["a", "b"].map(|side| folder.path().join(format!("{code}~{name}.{side}.{extension}")));
@@ -35,10 +36,10 @@ fn each_difference_is_told_by_its_code() {
             assert_eq!(difference["code"], code);
             assert!(difference["sentence"].as_str().unwrap().ends_with('.'), "{difference}");
         }
-        // The other way round it differs as well, and nothing differs from itself.
+        // Swapping the sides gives a difference too, and a store does not differ from itself.
         assert_eq!(compared(&b, &a, &DiffOptions::default()).differences.len(), found.len());
         assert!(compared(&a, &a, &DiffOptions::default()).same(), "{code}~{name}");
-        // Fewer things are looked at where only values are.
+        // With `values_only`, fewer properties are compared.
         let values = DiffOptions::default().with_values_only(true);
         let counted = ["node", "kind", "type", "shape", "values"].contains(&code.as_str());
         if code != "link" && name != "array" {
@@ -48,7 +49,7 @@ fn each_difference_is_told_by_its_code() {
 }
 
 #[test]
-fn what_a_format_cannot_say_is_no_difference() {
+fn properties_that_a_format_lacks_are_not_differences() {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path());
     let source = folder.path().join("rich.h5");
@@ -60,7 +61,7 @@ fn what_a_format_cannot_say_is_no_difference() {
         let report = compared(&source, &target, &DiffOptions::default());
         assert!(report.same() && report.nodes == 4, "{to}: {:#?}", report.differences);
     }
-    // What both can say counts.
+    // Properties that both formats express are compared.
     let target = folder.path().join("fill~zarr3.a.zarr");
     let other = folder.path().join("t.h5");
     let (format, variant) = format_named("hdf5").unwrap();

@@ -18,7 +18,7 @@ fn script(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The folder of the sources.
+/// The folder with the sources.
 fn folder() -> &'static Path {
     static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
@@ -34,7 +34,7 @@ fn check(case: &str) {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Converts to the format that the extension names.
+/// Converts to the format given by the extension.
 fn to_with(source: &str, target: &str, options: ConvertOptions) -> ConvertReport {
     let name = match target.rsplit('.').next().unwrap() {
         "nc" => "netcdf4",
@@ -75,7 +75,7 @@ fn edit_names() {
         array.schema().attributes.get("units").and_then(|units| units.as_text())
     };
     assert_eq!(units().as_deref(), Some("m"));
-    // The file is rewritten.
+    // This change rewrites the file.
     let delete = Edit::DeleteAttribute { node: "/y".to_owned(), name: "units".to_owned() };
     edit(&target, &[delete], &EditOptions::default(), &Progress::default()).unwrap();
     assert_eq!(units(), None);
@@ -88,7 +88,7 @@ fn variables_may_be_named_like_dimensions_that_they_do_not_lie_on() {
     let values = store.array("/y").unwrap().read(&hyperslab::Selection::all()).unwrap();
     assert_eq!(values.as_slice::<f32>(), Some(&[1.0, 2.0, 3.0][..]));
     to("names.nc", "names-copy.nc");
-    // A part is not a copy of the file: everything is written anew.
+    // Converting a part regenerates the bookkeeping.
     to_with("names.nc", "names-part.nc", ConvertOptions::default().with_selection("y=0..1".parse().unwrap()));
     to("names.nc", "names.nc3");
     to("names.nc", "names.zarr3");
@@ -117,14 +117,14 @@ fn markers_of_missing_values_keep_their_meaning() {
             to(&format!("half.zarr{version}"), &format!("half{version}.{ending}"));
         }
     }
-    let told = to("complex.zarr2", "complex.nc").notes();
-    assert!(told[0].contains("the missing-value marker is left out"), "{told:?}");
+    let notes = to("complex.zarr2", "complex.nc").notes();
+    assert!(notes[0].contains("the missing-value marker is left out"), "{notes:?}");
     for kind in ["bytes", "fixed", "texts"] {
         let source = format!("{kind}.zarr2");
-        let told = to(&source, &format!("{kind}.zarr3")).notes();
-        assert!(told[0].contains("_FillValue"), "{told:?}");
-        let told = to(&source, &format!("{kind}.nc3")).notes();
-        assert!(told[0].contains("the missing-value marker is left out"), "{told:?}");
+        let notes = to(&source, &format!("{kind}.zarr3")).notes();
+        assert!(notes[0].contains("_FillValue"), "{notes:?}");
+        let notes = to(&source, &format!("{kind}.nc3")).notes();
+        assert!(notes[0].contains("the missing-value marker is left out"), "{notes:?}");
         to(&source, &format!("{kind}.nc"));
         to(&source, &format!("{kind}.h5"));
     }
@@ -144,9 +144,9 @@ fn filters_are_readable_by_the_libraries_of_the_target() {
     }
     to_with("packed.h5", "packed-chunks.h5", plain().with_chunk_shape(vec![7, 20]));
     to_with("packed.h5", "packed-part.h5", plain().with_selection("[3:17]".parse().unwrap()));
-    let told = to("zstd.zarr3", "zstd.nc").notes();
+    let notes = to("zstd.zarr3", "zstd.nc").notes();
     assert_eq!(
-        told,
+        notes,
         ["/v: filter zstd replaced by shuffle and gzip, which every library of the format reads"]
     );
     let asked = to_with("zstd.zarr3", "zstd-asked.nc", plain().with_filters(vec![Filter::new("zstd")]));
@@ -157,16 +157,16 @@ fn filters_are_readable_by_the_libraries_of_the_target() {
 
 #[test]
 fn attributes_have_types_that_the_netcdf_library_lists() {
-    let told = to("attributes.zarr3", "attributes.nc").notes();
+    let notes = to("attributes.zarr3", "attributes.nc").notes();
     for words in ["\"matrix\" is stored as the text of its JSON", "\"yes\" is stored as int8"] {
-        assert!(told.iter().any(|note| note.contains(words)), "{words}: {told:?}");
+        assert!(notes.iter().any(|note| note.contains(words)), "{words}: {notes:?}");
     }
-    let told = to("attributes.h5", "attributes-from-hdf5.nc").notes();
+    let notes = to("attributes.h5", "attributes-from-hdf5.nc").notes();
     for words in [
         "attribute \"z\" of type complex128 is not shown by the NetCDF library",
         "attribute \"matrix\" of shape [2, 2] is stored as a plain list",
     ] {
-        assert!(told.iter().any(|note| note.contains(words)), "{words}: {told:?}");
+        assert!(notes.iter().any(|note| note.contains(words)), "{words}: {notes:?}");
     }
     check("attributes");
 }

@@ -1,4 +1,5 @@
-//! Content that formats keep in their own ways, judged by their libraries: lists, enumerations, dimension labels, groups.
+//! Content that formats store in their own ways, checked by their libraries: lists, enumerations, dimension labels,
+//! groups.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -43,7 +44,7 @@ fn a_copy_of_a_tiledb_array_has_the_same_schema() {
         converted(&at(name), &copy, "tiledb", ConvertOptions::default()).unwrap();
     }
     script("check", "tiledb", folder.path());
-    // Numbers of an enumeration are its categories.
+    // The numbers of an enumeration are its categories.
     let found = open(at("dense")).unwrap().array("/w").unwrap().read(&"[0, 0:3]".parse().unwrap()).unwrap();
     let texts: Vec<String> =
         (0..3).map(|index| hyperslab_core::element_to_text(&found.dtype, &found.elements, index)).collect();
@@ -51,7 +52,7 @@ fn a_copy_of_a_tiledb_array_has_the_same_schema() {
 }
 
 #[test]
-fn dimension_labels_come_back() {
+fn dimension_labels_are_restored() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     script("make", "labels", folder.path());
@@ -72,11 +73,7 @@ fn variables_of_a_tiledb_group_are_added_to_and_groups_are_left_out_of_netcdf3()
     converted(&at("first.nc"), &at("g.tiledb"), "tiledb", ConvertOptions::default()).unwrap();
     let store = open(at("g.tiledb")).unwrap();
     assert!(matches!(store.node("/temp").unwrap(), Node::Array(_)));
-    assert_eq!(
-        store.array("/temp/temp").unwrap().schema().shape(),
-        [4, 3],
-        "the long path is still understood"
-    );
+    assert_eq!(store.array("/temp/temp").unwrap().schema().shape(), [4, 3], "the long path still works");
     drop(store);
     append_along(
         &at("g.tiledb"),
@@ -100,7 +97,7 @@ fn the_format_of_a_target_follows_from_name_extension_and_content() -> Result<()
     let at = |name: &str| folder.path().join(name);
     let found = |target: &Path, name: Option<&str>, appends| -> Result<_> {
         let (format, variant) = format_of_target(target, name, appends)?
-            .ok_or_else(|| Error::invalid("nothing tells the format"))?;
+            .ok_or_else(|| Error::invalid("the format cannot be determined"))?;
         Ok((format.name(), variant.map(hyperslab::Variant::name)))
     };
     assert_eq!(found(&at("a.zip"), Some("zarr2"), false)?, ("zarr-zip", Some("zarr2-zip")));

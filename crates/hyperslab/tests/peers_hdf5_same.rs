@@ -1,4 +1,4 @@
-//! HDF5 to HDF5 is the same file, better stored: h5py's low-level interface finds no difference.
+//! HDF5 to HDF5 keeps everything: h5py's low-level interface finds no difference.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +14,7 @@ fn script(arguments: &[&str]) -> Output {
     Command::new(python).arg(script).args(arguments).output().unwrap()
 }
 
-/// The script's answer; it must succeed.
+/// Runs the script, which must succeed, and returns its output.
 fn answer(arguments: &[&str]) -> String {
     let output = script(arguments);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -26,7 +26,7 @@ fn converted(source: &Path, target: &Path, options: &ConvertOptions) -> ConvertR
     convert(&open(source).unwrap(), target, Format::HDF5, options, &Progress::default()).unwrap()
 }
 
-/// Runs Python with h5py; it must succeed.
+/// Runs Python code with h5py, which must succeed.
 fn python(code: &str, arguments: &[&Path]) {
     let python = std::env::var("HYPERSLAB_PEERS").expect("HYPERSLAB_PEERS names an interpreter with h5py");
     let output = Command::new(python).arg("-c").arg(code).args(arguments).output().unwrap();
@@ -34,7 +34,7 @@ fn python(code: &str, arguments: &[&Path]) {
 }
 
 #[test]
-fn everything_is_the_same() {
+fn copies_are_identical() {
     let folder = tempfile::tempdir().unwrap();
     let names = answer(&["build", folder.path().to_str().unwrap()]);
     assert!(names.lines().count() >= 10, "{names}");
@@ -54,25 +54,25 @@ fn everything_is_the_same() {
         if name == "links.h5" {
             assert!(target.metadata().unwrap().len() <= source.metadata().unwrap().len());
         }
-        // libhdf5 goes on with the file: counts of links, orders and heaps are as it expects them.
+        // libhdf5 can continue writing: link counts, creation orders and heaps are valid.
         answer(&["edit", b]);
         if name == "block.h5" {
             let block = |path: &Path| std::fs::read(path).unwrap()[..1024].to_vec();
-            assert!(block(&source) == block(&target), "the user block is another");
+            assert!(block(&source) == block(&target), "the user block differs");
         }
     }
 }
 
-/// What the comparison does not notice is not proven: it notices every kind of change.
+/// The comparison itself is tested: it notices every kind of change.
 #[test]
 fn the_comparison_notices_changes() {
     let folder = tempfile::tempdir().unwrap();
     answer(&["mutants", folder.path().to_str().unwrap()]);
 }
 
-/// Other chunks and filters change how values are stored, and nothing else.
+/// Other chunks and filters change how values are stored, but nothing else.
 #[test]
-fn values_stored_in_another_way_stay_the_same() {
+fn values_do_not_depend_on_storage() {
     let folder = tempfile::tempdir().unwrap();
     answer(&["build", folder.path().to_str().unwrap()]);
     let filters = Some(vec![hyperslab::Filter::new("gzip").with("level", 1)]);
@@ -89,13 +89,13 @@ fn values_stored_in_another_way_stay_the_same() {
 }
 
 #[test]
-fn references_to_what_is_gone_are_null_and_told() {
+fn references_to_missing_objects_become_null_and_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (source, target) = (folder.path().join("a.h5"), folder.path().join("b.h5"));
     answer(&["dangling", source.to_str().unwrap()]);
     let report = converted(&source, &target, &ConvertOptions::default());
-    let told: Vec<&str> = report.dropped().map(|loss| loss.path.as_str()).collect();
-    assert_eq!(told, ["/", "/refs"], "{:?}", report.losses);
+    let dropped: Vec<&str> = report.dropped().map(|loss| loss.path.as_str()).collect();
+    assert_eq!(dropped, ["/", "/refs"], "{:?}", report.losses);
     python(
         "import h5py, sys\n\
          f = h5py.File(sys.argv[1])\n\
@@ -109,7 +109,7 @@ fn references_to_what_is_gone_are_null_and_told() {
     assert!(refused.to_string().contains("nothing was written"), "{refused}");
 }
 
-/// A part of a file keeps what is in it; what leads out of it is told.
+/// A part of a file keeps the links inside it. Links out of it are reported.
 #[test]
 fn a_part_keeps_its_links() {
     let folder = tempfile::tempdir().unwrap();
@@ -124,7 +124,7 @@ fn a_part_keeps_its_links() {
          assert f['g'].get('relative', getlink=True).path == 'deep/v' and (f['g/relative'][:] == [1, 2, 3]).all()",
         &[&target],
     );
-    // Through a soft link, what it leads to is taken.
+    // Content behind a soft link is included.
     let options = ConvertOptions::default().with_node("/soft".to_owned()).with_replace(true);
     converted(&folder.path().join("links.h5"), &target, &options);
     python("import h5py, sys\nassert (h5py.File(sys.argv[1])['soft'][:] == [1, 2, 3]).all()", &[&target]);
@@ -137,7 +137,7 @@ fn a_part_keeps_its_links() {
 }
 
 #[test]
-fn other_files_are_found_from_another_folder() {
+fn external_files_are_found_from_another_folder() {
     let folder = tempfile::tempdir().unwrap();
     answer(&["build", folder.path().to_str().unwrap()]);
     let elsewhere = folder.path().join("deep/elsewhere");
@@ -172,9 +172,9 @@ fn other_files_are_found_from_another_folder() {
     );
 }
 
-/// Files that libraries of any age read hold the same, but for what those libraries do not know.
+/// Files for libraries of any age have the same content, except for features that those libraries lack.
 #[test]
-fn old_libraries_are_told_the_same() {
+fn files_for_old_libraries_have_the_same_content() {
     let folder = tempfile::tempdir().unwrap();
     answer(&["build", folder.path().to_str().unwrap()]);
     let (_, variant) = hyperslab::format_named("hdf5-earliest").unwrap();
@@ -183,8 +183,9 @@ fn old_libraries_are_told_the_same() {
     for name in ["references.h5", "types.h5", "named.h5", "old.h5", "block.h5", "virtual.h5", "links.h5"] {
         let (source, target) = (folder.path().join(name), folder.path().join(format!("out-{name}")));
         let report = converted(&source, &target, &options);
-        let untold = |what: &str| !what.contains("order of creation") && !what.contains("external links");
-        let dropped: Vec<_> = report.dropped().filter(|loss| untold(&loss.what)).collect();
+        let is_unexpected =
+            |what: &str| !what.contains("order of creation") && !what.contains("external links");
+        let dropped: Vec<_> = report.dropped().filter(|loss| is_unexpected(&loss.what)).collect();
         assert_eq!(dropped, Vec::<&hyperslab::convert::Loss>::new(), "{name}");
         let superblock = if name == "block.h5" { 1024 } else { 0 };
         assert_eq!(std::fs::read(&target).unwrap()[superblock + 8], 0, "{name}: the superblock's version");
@@ -199,14 +200,14 @@ fn old_libraries_are_told_the_same() {
             arguments.extend(["layout", "get_alloc_time", "filters"]);
         }
         if name == "links.h5" {
-            // Those libraries have no external links, and names of no charset.
+            // Those libraries support neither external links nor charsets of names.
             arguments.extend(["names", "charset of the name"]);
         }
         answer(&arguments);
     }
 }
 
-/// Files are cut into pages on request and stay so; what was free in the source takes no room.
+/// Files are divided into pages on request, and stay so. Free space of the source is not copied.
 #[test]
 fn pages_are_made_kept_and_removed() {
     let folder = tempfile::tempdir().unwrap();
@@ -236,7 +237,7 @@ fn pages_are_made_kept_and_removed() {
         answer(&["compare", source.to_str().unwrap(), paged.to_str().unwrap()]);
         converted(&paged, &again, &ConvertOptions::default());
         pages(&again, "4096");
-        // libhdf5 goes on with the file.
+        // libhdf5 can continue writing.
         answer(&["edit", again.to_str().unwrap()]);
         let none = ConvertOptions::default().with_page_size(0).with_replace(true);
         converted(&paged, &again, &none);
@@ -263,7 +264,7 @@ fn pages_are_made_kept_and_removed() {
     assert!(target.metadata().unwrap().len() < 10_000);
 }
 
-/// A user block is given, and taken away.
+/// User blocks are added and removed.
 #[test]
 fn user_blocks_are_given_and_removed() {
     let folder = tempfile::tempdir().unwrap();
@@ -280,7 +281,7 @@ fn user_blocks_are_given_and_removed() {
     assert!(std::fs::read(&plain).unwrap().starts_with(b"\x89HDF"));
 }
 
-/// Files that are cut into pages, and files that keep their free space, are added to; libhdf5 goes on with them.
+/// Files with pages and files that record their free space are appended to; libhdf5 can continue writing.
 #[test]
 fn managed_files_are_added_to() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Content that not every format has a place for, through every pair of formats: what is kept comes back, and what is not is
-//! refused by name.
+//! Content that some formats lack, converted between every pair of formats: what is kept is restored, and what is not
+//! is named.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,7 @@ use hyperslab::convert::{ConvertOptions, Progress, convert};
 use hyperslab::diff::{DiffOptions, diff};
 use hyperslab::{OpenStore, format_named};
 
-/// The targets, by the extension of the file and the name of the format.
+/// The targets: file extension and format name.
 const TARGETS: [(&str, &str); 8] = [
     ("h5", "hdf5"),
     ("nc", "netcdf4"),
@@ -22,41 +22,41 @@ const TARGETS: [(&str, &str); 8] = [
     ("npz", "npz"),
 ];
 
-/// What becomes of a source in a target.
+/// The expected state of a source in a target.
 enum Expected {
-    /// Reading the target gives what the source gives, and converting it back gives the source.
+    /// The target reads like the source, and converting it back gives the source.
     Kept,
-    /// Values are kept, but not what they stand for: our own comparison sees the stored form.
+    /// Values are kept, but not their meaning: our own comparison sees the stored form.
     Values,
     /// A node is left out, and the report has these words.
     LeftOut(&'static str),
 }
 
-/// Where something else than [`Expected::Kept`] is expected, by source and target.
+/// Where another result than [`Expected::Kept`] is expected, by source and target.
 const EXCEPTIONS: &[(&str, &str, Expected)] = &[
-    // NumPy's files have no attributes, so nothing marks a form.
+    // NumPy's files have no attributes, so forms cannot be marked.
     ("nullable.tiledb", "npz", Expected::Values),
     ("table.tiledb", "npz", Expected::Values),
     ("types.h5", "npz", Expected::Values),
     ("types.nc", "npz", Expected::Values),
     ("types.zarr3", "npz", Expected::Values),
-    // NetCDF has forms of its own for booleans, half floats and text, which xarray reads back.
+    // NetCDF has its own forms for booleans, half floats and text, which xarray reads.
     ("types.npz", "netcdf4", Expected::Values),
     ("types.h5", "netcdf4", Expected::Values),
     ("types.zarr3", "netcdf4", Expected::Values),
     ("types.zarr3", "netcdf3", Expected::Values),
-    // The classic formats have no groups, in which the members of structs stand.
+    // The classic formats have no groups for the members of structs.
     ("types.npz", "netcdf3", Expected::LeftOut("a group below the root")),
     ("types.h5", "netcdf3", Expected::LeftOut("a group below the root")),
     ("types.nc", "netcdf3", Expected::LeftOut("a group below the root")),
 ];
 
-/// What is different in the end, by the start of the sentence that tells it. Each must occur.
+/// The expected differences, by the start of the sentence that describes them. Each must occur.
 const DIFFERENT: &[&str] = &[
-    // HDF5 has text of a fixed number of bytes, not of characters.
+    // HDF5 has text with a fixed number of bytes, not of characters.
     "types.npz to hdf5: /text: The types differ",
     "types.npz to hdf5 and back: /text: The types differ",
-    // Only HDF5 has named types; elements keep theirs.
+    // Only HDF5 has named types; elements keep their types.
     "types.nc to zarr2: /point_t: There is a type that only the first has",
     "types.nc to zarr2: /state_t: There is a type that only the first has",
     "types.nc to zarr3: /point_t: There is a type that only the first has",
@@ -65,20 +65,20 @@ const DIFFERENT: &[&str] = &[
     "types.nc to tiledb: /state_t: There is a type that only the first has",
     "types.nc to tet: /point_t: There is a type that only the first has",
     "types.nc to tet: /state_t: There is a type that only the first has",
-    // TileDB has no arrays without dimensions; .tet has them as arrays of one element.
-    // NumPy's files have the mask beside the values, and nothing that says so.
+    // TileDB has no arrays without dimensions; `.tet` stores them as one element.
+    // NumPy's files have the mask beside the values, without a mark.
     "nullable.tiledb~.npz: /a: ",
     "nullable.tiledb~.npz: /f: ",
-    // Text of a column is bytes along one more axis, which only we put together again.
+    // Text of a column is stored as bytes along one more axis, which only Hyperslab restores.
     "table.tiledb~.nc3: rows ",
-    // The classic formats have no groups, in which the members of structs stand.
+    // The classic formats have no groups for the members of structs.
     "types.h5~.nc3: /point is missing",
     "types.nc~.nc3: /point is missing",
     "types.npz~.nc3: /point is missing",
     // The members of a struct are attributes of one array.
     "types.h5~.tiledb: /point is missing",
     "types.nc~.tiledb: /point is missing",
-    // The library's Python module does not read UCS-4 text.
+    // The library's Python module cannot read UCS-4 text.
     "types.npz~.tiledb: TileDBError: Unimplemented UCS2 or UCS4",
 ];
 
@@ -102,7 +102,7 @@ fn to(source: &OpenStore, target: &Path, name: &str) -> hyperslab::Result<hypers
     convert(source, target, format, &options, &Progress::default())
 }
 
-/// What differs in values, in words.
+/// The differences in values, as sentences.
 fn differences(a: &OpenStore, b: &OpenStore) -> Vec<String> {
     let options = DiffOptions::default().with_values_only(true);
     let report = diff((a, "/"), (b, "/"), &options);
@@ -143,7 +143,7 @@ fn every_format_to_every_format_and_back() {
                     }
                     let there = hyperslab::open(&target).unwrap();
                     wrong.extend(differences(&source, &there).iter().map(|what| format!("{case}: {what}")));
-                    // And back, into the source's own format.
+                    // Convert back to the source's own format.
                     let own = source.format();
                     let ending = name.rsplit('.').next().unwrap();
                     let back = folder.path().join(format!("back-{name}-{format}.{ending}"));
@@ -160,13 +160,13 @@ fn every_format_to_every_format_and_back() {
             }
         }
     }
-    // Sentences are lines that start with the name of a source; others go on with the one before.
+    // Sentences are lines that start with the name of a source; other lines continue the one before.
     let compared = script("compare", folder.path());
     let starts = |line: &&str| sources.iter().any(|name| line.starts_with(name.as_str()));
     wrong.extend(compared.lines().filter(starts).map(str::to_owned));
-    let (told, unexpected): (Vec<_>, Vec<_>) =
+    let (expected_lines, unexpected): (Vec<_>, Vec<_>) =
         wrong.into_iter().partition(|line| DIFFERENT.iter().any(|start| line.starts_with(start)));
-    let stale = DIFFERENT.iter().filter(|start| !told.iter().any(|line| line.starts_with(**start)));
-    let stale: Vec<_> = stale.map(|start| format!("no longer so: {start}")).collect();
+    let stale = DIFFERENT.iter().filter(|start| !expected_lines.iter().any(|line| line.starts_with(**start)));
+    let stale: Vec<_> = stale.map(|start| format!("no longer different: {start}")).collect();
     assert!(unexpected.is_empty() && stale.is_empty(), "{}", [unexpected, stale].concat().join("\n"));
 }

@@ -1,4 +1,4 @@
-//! Queries against NumPy, and the conformance pack of the tetration crate, from its published sources.
+//! Queries compared with NumPy, and the conformance pack of the tetration crate from its published sources.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -43,7 +43,7 @@ fn number(value: &Value) -> f64 {
     match value {
         Value::String(text) => text.parse().unwrap(),
         Value::Bool(value) => f64::from(u8::from(*value)),
-        value => value.as_f64().unwrap_or_else(|| panic!("{value} is no number")),
+        value => value.as_f64().unwrap_or_else(|| panic!("{value} is not a number")),
     }
 }
 
@@ -84,9 +84,9 @@ fn numpy_gives_the_same_answers() {
     }
 }
 
-/// Sums and means of integers that reach the end of their type, whoever wrote the tiles' statistics.
+/// Sums and means of integers that reach the limits of their type, whichever library wrote the tiles' statistics.
 #[test]
-fn sums_of_tiles_are_those_of_numpy() {
+fn sums_of_tiles_match_numpy() {
     let python = std::env::var("HYPERSLAB_PEERS").expect("HYPERSLAB_PEERS names an interpreter with tiledb");
     let folder = tempfile::tempdir().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/tile_sums.py");
@@ -122,7 +122,7 @@ fn sums_of_tiles_are_those_of_numpy() {
     }
 }
 
-/// The sources of the tetration crate, which hold its conformance pack.
+/// The sources of the tetration crate, which contain its conformance pack.
 fn tetration_sources() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let mut cargo = Command::new(env!("CARGO"));
@@ -135,7 +135,7 @@ fn tetration_sources() -> PathBuf {
 }
 
 #[test]
-fn the_conformance_pack_is_answered_and_refused_alike() {
+fn the_conformance_pack_passes() {
     let root = tetration_sources();
     let pack = json_file(&root.join("conformance/manifest.v1.json"));
     let parse = |path: &Value| {

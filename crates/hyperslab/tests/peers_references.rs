@@ -1,4 +1,4 @@
-//! References to chunks: zarr reads the files through ours, and we read them through ours and through kerchunk's.
+//! References to chunks: zarr reads files through our references, and we read them through our own and kerchunk's.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,7 +16,7 @@ fn script(command: &str, folder: &Path) {
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Every array of both stores, compared by its values.
+/// Compares every array of both stores by its values.
 fn same_values(source: &Path, through: &Path) {
     let (a, b) = (hyperslab::open(source).unwrap(), hyperslab::open(through).unwrap());
     let mut compared = 0;
@@ -77,7 +77,7 @@ fn chunks_that_no_codec_reads_are_copied_up_to_a_limit() {
     let document = to_json(&store, &Options::new(&store)).unwrap();
     let refs = document["refs"].as_object().unwrap();
     assert!(refs["g/gzip/0.0"].is_array() && refs["contiguous/0.0"].is_array());
-    // A skipped filter, and one that numcodecs lacks.
+    // A skipped filter, and a filter that numcodecs lacks.
     assert!(refs["masked/0.0"].is_array() && refs["masked/1.0"].is_string() && refs["g/lzf/0.0"].is_string());
     let options = Options { inline_limit: 100, ..Options::new(&store) };
     let error = to_json(&store, &options).unwrap_err();
@@ -85,7 +85,7 @@ fn chunks_that_no_codec_reads_are_copied_up_to_a_limit() {
 }
 
 #[test]
-fn targets_are_opened_by_the_rule_for_external_files() {
+fn external_file_rules_apply_to_targets() {
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     script("make", folder.path());
     let store = hyperslab::open(folder.path().join("b.nc")).unwrap();

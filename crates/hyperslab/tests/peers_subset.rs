@@ -1,4 +1,4 @@
-//! Parts of data sets of NetCDF and Zarr: xarray sees what it would have selected itself.
+//! Parts of NetCDF and Zarr data sets: xarray reads the same as it would have selected itself.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,7 +8,7 @@ use std::process::Command;
 use hyperslab::convert::{ConvertOptions, Progress, convert};
 use hyperslab::{Selection, format_named};
 
-/// What a script prints.
+/// The output of a script.
 fn python(arguments: &[&str]) -> String {
     let python = std::env::var("HYPERSLAB_PEERS").expect("HYPERSLAB_PEERS names an interpreter with xarray");
     let output = Command::new(python).args(arguments).output().unwrap();
@@ -22,7 +22,7 @@ fn script(command: &str, folder: &Path) -> String {
 }
 
 #[test]
-fn xarray_sees_what_it_would_have_selected() {
+fn subsets_match_xarray_selections() {
     let folder = tempfile::tempdir().unwrap();
     let made: serde_json::Value = serde_json::from_str(&script("make", folder.path())).unwrap();
     std::fs::create_dir(folder.path().join("x")).unwrap();
@@ -53,7 +53,7 @@ fn xarray_sees_what_it_would_have_selected() {
 }
 
 #[test]
-fn selections_that_no_array_has_are_refused() {
+fn selections_that_no_array_has_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     script("make", folder.path());
     let source = hyperslab::open(folder.path().join("climate.nc")).unwrap();

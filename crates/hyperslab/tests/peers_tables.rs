@@ -1,4 +1,4 @@
-//! Tables: conditions and aggregations are those of pandas and TileDB, and what we write TileDB reads.
+//! Tables: conditions and aggregations match pandas and TileDB, and TileDB reads what we write.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,12 +20,12 @@ fn script(command: &str, folder: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Does this build read such files?
+/// Returns true if this build reads such files.
 fn is_read(name: &str) -> bool {
     cfg!(feature = "arrow") || !(name.ends_with("parquet") || name.ends_with("arrow"))
 }
 
-/// The whole of a column, as JSON.
+/// A whole column as JSON.
 fn column(rows: hyperslab::rows::Rows<'_>, name: &str) -> Vec<Value> {
     let (columns, batch) = rows.collect().unwrap();
     let at = columns.iter().position(|column| column.name == name).unwrap();
@@ -44,14 +44,14 @@ fn close(found: &[Value], expected: &Value) -> bool {
 }
 
 #[test]
-fn conditions_and_groups_are_those_of_pandas() {
+fn conditions_and_groups_match_pandas() {
     let folder = tempfile::tempdir().unwrap();
     let made: Value = serde_json::from_str(&script("make", folder.path())).unwrap();
     for (name, answers) in made.as_object().unwrap().iter().filter(|(name, _)| is_read(name)) {
         let store = hyperslab::open(folder.path().join(name)).unwrap();
         let table = store.table("/").unwrap();
         for (condition, expected) in answers["rows"].as_object().unwrap() {
-            // Text files have no missing integers but empty fields, and no text that is an enumeration: the same questions.
+            // In text files, missing integers are empty fields and enumerations are text; the same queries must work.
             let scan = table
                 .scan_where(&Selection::all(), Some(&["x".to_owned()]), Some(&condition.parse().unwrap()))
                 .unwrap_or_else(|why| panic!("{name}: {condition}: {why}"));
@@ -62,7 +62,7 @@ fn conditions_and_groups_are_those_of_pandas() {
             found.sort_unstable();
             let expected: Vec<i64> =
                 expected.as_array().unwrap().iter().map(|value| value.as_i64().unwrap()).collect();
-            // A float that was written as text has the digits of its own precision.
+            // A float written as text has the digits of its own precision.
             if name == "rows.csv" && condition.starts_with("ratio") {
                 continue;
             }
@@ -84,7 +84,7 @@ fn conditions_and_groups_are_those_of_pandas() {
         };
         let groups = &answers["groups"];
         let keys = column(query().run(&table).unwrap(), "type");
-        // Texts are sorted as such, enumerations by the order of their values.
+        // Texts sort as text, enumerations by the order of their values.
         let place: Vec<usize> = keys
             .iter()
             .map(|key| groups["type"].as_array().unwrap().iter().position(|own| own == key).unwrap())
@@ -101,7 +101,7 @@ fn conditions_and_groups_are_those_of_pandas() {
 }
 
 #[test]
-fn what_we_write_tiledb_reads() {
+fn tiledb_reads_our_tables() {
     let folder = tempfile::tempdir().unwrap();
     script("make", folder.path());
     let path = |name: &str| folder.path().join(name);
@@ -123,7 +123,7 @@ fn what_we_write_tiledb_reads() {
     write("plain.tiledb", "from_copy.tiledb", TableOptions::default(), plain());
     let curve = over(&["x", "y"]).with_duplicates(true).with_order(RowOrder::Hilbert);
     write("plain.tiledb", "from_curve.tiledb", curve, plain());
-    // Little memory: each batch is a fragment.
+    // A low memory limit: each batch becomes a fragment.
     let little = plain().with_memory(200 << 10);
     write("rows.csv", "grown.tiledb", over(&["x", "y"]), little.clone());
     write("more.csv", "grown.tiledb", TableOptions::default(), little.with_append(true));
@@ -160,7 +160,7 @@ fn what_we_write_tiledb_reads() {
         std::fs::write(path(&format!("{name}_less.json")), serde_json::to_string(&left).unwrap()).unwrap();
     }
     script("check", folder.path());
-    // What does not fit is refused, and nothing is there.
+    // Rows that do not fit are rejected, and nothing is written.
     let refused = |from: &str, to: &str, options: ConvertOptions| {
         let source = hyperslab::open(path(from)).unwrap();
         convert(&source, &path(to), Format::TILEDB, &options, &Progress::default()).unwrap_err().to_string()

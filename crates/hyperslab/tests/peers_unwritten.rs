@@ -1,5 +1,5 @@
-//! What was never written costs nothing: arrays of up to 2^62 cells by zarr-python and h5py, of which at most three chunks
-//! are stored. Every operation must end, with the answer that Python's whole numbers give.
+//! Unwritten chunks cost nothing: arrays of up to 2^62 cells by zarr-python and h5py, with at most three stored
+//! chunks. Every operation must finish and match Python's exact integers.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -50,7 +50,7 @@ fn query(name: &str) -> Query {
     })
 }
 
-/// The same number: exactly where both are whole.
+/// Compares numbers: exactly if both are integers.
 fn same(found: &Value, expected: &Value) -> bool {
     if let Value::Bool(found) = found {
         return u64::from(*found) == expected.as_u64().unwrap();
@@ -72,8 +72,8 @@ fn queries_end_with_exact_answers() {
             let query = query(name);
             let found = query.run(&array).unwrap().to_json().unwrap()["values"].clone();
             assert!(same(&found, expected), "{name} {found}, expected {expected}: {case}");
-            let told = query.plan(&array).unwrap().explain(&array).unwrap();
-            assert!(told.chunks - told.unwritten <= 3, "{told:?}");
+            let explanation = query.plan(&array).unwrap().explain(&array).unwrap();
+            assert!(explanation.chunks - explanation.unwritten <= 3, "{explanation:?}");
         }
         if let Some(rows) = case["rows"].as_array() {
             let found = Query::new(Operation::Sum).over([1]).run(&array).unwrap().to_json().unwrap();
@@ -87,7 +87,7 @@ fn queries_end_with_exact_answers() {
         let with_itself = pair(&array, &array, &Selection::all(), false).unwrap();
         let var = case["answers"]["var"].as_f64().unwrap();
         assert!((with_itself.covariance.unwrap() - var).abs() <= 1e-9 * var, "{with_itself:?}: {case}");
-        // An answer of as many cells is refused.
+        // An answer with as many cells as the array is rejected.
         let last = array.schema().shape().len() - 1;
         if array.schema().shape()[last] > 1 << 50 {
             let kept = Query::new(Operation::Sum).group_by(Group::Positions(vec![last.into()]));
@@ -129,7 +129,7 @@ fn conversions_leave_out_what_was_never_written() {
                 let found = python("unwritten_check.py", &[target.to_str().unwrap(), &there, &places]);
                 let found: Value = serde_json::from_str(&found).unwrap();
                 assert!(found["chunks"].as_u64().unwrap() <= 3, "{found}");
-                // zarr-python 3 gives memory that nobody set for positions of 2^61 and more.
+                // zarr-python 3 returns uninitialised memory at positions of 2^61 and more.
                 let count = if ending == "h5" { expected.len() } else { 1 };
                 for (found, expected) in found["parts"].as_array().unwrap().iter().zip(expected).take(count) {
                     let (found, expected) = (found.as_array().unwrap(), expected.as_array().unwrap());
@@ -141,7 +141,7 @@ fn conversions_leave_out_what_was_never_written() {
                 hyperslab::verify::verify_path(&target, &OpenOptions::default(), Depth::Deep).unwrap();
             assert!(verified.report.ok(), "{:?}", verified.report);
         }
-        // What stores every element refuses at once.
+        // Targets that store every element reject the conversion at once.
         for ending in ["npy", "tet", "tiledb"] {
             let target = folder.path().join(format!("to_{number}.{ending}"));
             assert!(converted(&store, node, &target).is_err(), "{target:?}");
@@ -186,7 +186,7 @@ fn other_chunks_and_selections_stay_sparse() {
     }
 }
 
-/// Arrays that differ in their fill value differ in every cell that neither has written.
+/// Arrays with different fill values differ in every cell that neither has written.
 #[test]
 fn a_difference_in_fill_is_counted() {
     let folder = tempfile::tempdir().unwrap();

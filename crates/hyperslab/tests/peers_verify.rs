@@ -1,5 +1,5 @@
-//! What a check says of stores that zarr, h5py and netCDF4 wrote: chunks that are missing, records that no longer hold, and
-//! consolidated documents that are stale.
+//! Checks of stores that zarr, h5py and netCDF4 wrote: missing chunks, outdated records, and stale consolidated
+//! documents.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -40,7 +40,7 @@ fn verified(path: &Path) -> Verified {
 }
 
 /// The details of a check, each with its node.
-fn told(verified: &Verified, check: &str) -> Vec<String> {
+fn details(verified: &Verified, check: &str) -> Vec<String> {
     let found = verified.report.findings.iter().filter(|finding| finding.check == check);
     found
         .map(|finding| {
@@ -57,53 +57,56 @@ fn against(path: &Path, record: &Record) -> Verified {
 }
 
 #[test]
-fn missing_chunks_are_told_and_are_errors_where_a_record_has_them() {
+fn missing_chunks_are_reported_and_are_errors_if_recorded() {
     let folder = tempfile::tempdir().unwrap();
     python(MAKE, folder.path());
     for (name, chunks) in [("v2.zarr", ["a/3", "a/4", "a/100"]), ("v3.zarr", ["a/c/3", "a/c/4", "a/c/100"])] {
         let store = folder.path().join(name);
-        assert!(told(&verified(&store), "missing_chunks").is_empty());
+        assert!(details(&verified(&store), "missing_chunks").is_empty());
         let file = folder.path().join(format!("{name}.json"));
         Record::of(&hyperslab::open(&store).unwrap()).unwrap().write(&file).unwrap();
         let record = Record::read(&file).unwrap();
         let unchanged = against(&store, &record);
-        assert!(unchanged.report.ok() && told(&unchanged, "record").len() == 1);
+        assert!(unchanged.report.ok() && details(&unchanged, "record").len() == 1);
         for chunk in chunks {
             std::fs::remove_file(store.join(chunk)).unwrap();
         }
         let found = verified(&store);
         assert!(found.report.ok());
-        assert_eq!(told(&found, "missing_chunks"), ["/a 3 of 128 chunks were never written or are missing"]);
+        assert_eq!(
+            details(&found, "missing_chunks"),
+            ["/a 3 of 128 chunks were never written or are missing"]
+        );
         let finding = found.report.findings.iter().find(|finding| finding.check == "missing_chunks").unwrap();
         assert_eq!((finding.severity, finding.ok), (Severity::Info, false));
         let found = against(&store, &record);
         assert!(!found.report.ok());
         let missing = [3, 4, 100].map(|at| format!("/a chunk [{at}] was recorded but no longer exists"));
-        assert_eq!(told(&found, "record_missing"), missing);
-        // One that changed in place and one that is new.
+        assert_eq!(details(&found, "record_missing"), missing);
+        // One chunk that changed in place, and a new one.
         std::fs::write(store.join(chunks[0]), 7_i64.to_le_bytes()).unwrap();
         let other = Path::new(chunks[0]).parent().unwrap().join("9");
         std::fs::write(store.join(other), 7_i64.to_le_bytes()).unwrap();
         let found = against(&store, &record);
         let changed = [3, 9].map(|at| format!("/a chunk [{at}] differs from the record"));
-        assert_eq!(told(&found, "record_changed"), changed);
+        assert_eq!(details(&found, "record_changed"), changed);
         let found = against(&store, &Record { chunks: record.chunks[1..].to_vec(), ..record.clone() });
-        assert_eq!(told(&found, "record_new"), ["/a chunk [0] exists but was not recorded"]);
+        assert_eq!(details(&found, "record_new"), ["/a chunk [0] exists but was not recorded"]);
     }
 }
 
 #[test]
-fn records_hold_for_files_and_know_descriptions() {
+fn records_cover_files_and_descriptions() {
     let folder = tempfile::tempdir().unwrap();
     python(MAKE, folder.path());
     let store = folder.path().join("f.h5");
     assert_eq!(
-        told(&verified(&store), "missing_chunks"),
+        details(&verified(&store), "missing_chunks"),
         ["/part 2 of 4 chunks were never written or are missing"]
     );
     let record = Record::of(&hyperslab::open(&store).unwrap()).unwrap();
     assert_eq!(record.chunks.iter().filter(|chunk| chunk.node == "/whole").count(), 4);
-    // Eight bytes an element, and four of the checksum.
+    // Eight bytes per element, and four for the checksum.
     assert!(record.chunks.iter().filter(|chunk| chunk.node == "/whole").all(|chunk| chunk.bytes == 20));
     python(
         "import h5py; f = h5py.File('f.h5', 'a'); f['plain'][1] = 9; f['whole'].attrs['u'] = 1",
@@ -112,7 +115,7 @@ fn records_hold_for_files_and_know_descriptions() {
     let found = against(&store, &record);
     let expected =
         ["/whole its description differs from the record", "/plain chunk [0] differs from the record"];
-    assert_eq!(told(&found, "record_changed"), expected);
+    assert_eq!(details(&found, "record_changed"), expected);
     let file = folder.path().join("no.json");
     for text in ["", "{}", "[1", r#"{"version":2,"format":"zarr","hash":"blake3","nodes":[],"chunks":[]}"#] {
         std::fs::write(&file, text).unwrap();
@@ -121,10 +124,10 @@ fn records_hold_for_files_and_know_descriptions() {
 }
 
 #[test]
-fn what_no_checksum_protects_is_named() {
+fn content_without_checksums_is_named() {
     let folder = tempfile::tempdir().unwrap();
     python(MAKE, folder.path());
-    let of = |name: &str| told(&verified(&folder.path().join(name)), "no_checksum").join("");
+    let of = |name: &str| details(&verified(&folder.path().join(name)), "no_checksum").join("");
     assert_eq!(of("f.h5"), "of 3 arrays, 2 have chunks without a checksum: /part, /plain");
     assert_eq!(of("c.nc3"), "of 1 array, 1 has chunks without a checksum: /v");
     let zarr = of("v3.zarr");
@@ -132,12 +135,12 @@ fn what_no_checksum_protects_is_named() {
 }
 
 #[test]
-fn a_stale_consolidated_document_is_named_and_read_around() {
+fn stale_consolidated_documents_are_reported_and_can_be_ignored() {
     let folder = tempfile::tempdir().unwrap();
     python(MAKE, folder.path());
     for version in [2, 3] {
         let store = folder.path().join(format!("v{version}.zarr"));
-        let fresh = told(&verified(&store), "consolidated_metadata");
+        let fresh = details(&verified(&store), "consolidated_metadata");
         assert!(fresh.len() == 1 && fresh[0].contains("match those of the nodes"), "{fresh:?}");
         let change = "import numpy as np, sys, zarr\n\
             root = zarr.open_group('NAME', mode='r+', use_consolidated=False)\n\
@@ -148,7 +151,7 @@ fn a_stale_consolidated_document_is_named_and_read_around() {
         python(&change.replace("NAME", &format!("v{version}.zarr")), folder.path());
         let found = verified(&store);
         assert!(found.report.ok());
-        let stale = told(&found, "consolidated_metadata");
+        let stale = details(&found, "consolidated_metadata");
         assert_eq!(stale.len(), 3, "{stale:#?}");
         assert!(stale[0].starts_with("/a stale: shape is [128] there, but [130]"), "{stale:#?}");
         assert!(stale[1].starts_with("/g/b stale: attributes is {\"units\":\"K\"}"), "{stale:#?}");
@@ -162,12 +165,12 @@ fn a_stale_consolidated_document_is_named_and_read_around() {
         assert_eq!(around.children("/g").unwrap(), ["b", "new"]);
         let values = around.array("/a").unwrap().read(&Selection::all()).unwrap();
         assert_eq!(values.as_slice::<i64>().unwrap()[127..], [128, 7, 7]);
-        // Nothing is gathered, so nothing is stale.
+        // Without consolidated metadata, nothing can be stale.
         let own = verify_path(&store, &options, Depth::Deep).unwrap();
-        assert!(own.report.ok() && told(&own, "consolidated_metadata").is_empty());
-        // A node that is gone.
+        assert!(own.report.ok() && details(&own, "consolidated_metadata").is_empty());
+        // A node that was removed.
         std::fs::remove_dir_all(store.join("g/b")).unwrap();
-        let stale = told(&verified(&store), "consolidated_metadata");
+        let stale = details(&verified(&store), "consolidated_metadata");
         assert!(stale.contains(&"/g/b stale: it lists a node that does not exist".to_owned()), "{stale:#?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Data sets of NetCDF, classic or not, and Zarr through every pair of them: xarray sees the same before and after.
+//! Data sets converted between NetCDF, NetCDF classic and Zarr: xarray reads the same before and after.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,7 +8,7 @@ use std::process::Command;
 use hyperslab::convert::{ConvertOptions, Progress, convert};
 use hyperslab::format_named;
 
-/// What the script prints for a command on a folder.
+/// The script's output for a command on a folder.
 fn script(command: &str, folder: &Path) -> String {
     let python = std::env::var("HYPERSLAB_PEERS").expect("HYPERSLAB_PEERS names an interpreter with xarray");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/xarray_matrix.py");
@@ -31,7 +31,7 @@ fn xarray_sees_the_same_after_every_conversion() {
             let options = ConvertOptions::default().with_variant(variant);
             let report = convert(&source, &target, format, &options, &Progress::default());
             if to == "netcdf3" && name.starts_with("tree") {
-                // Groups are left out by name, so that there is nothing to compare.
+                // Groups are reported as left out, so there is nothing to compare.
                 let report = report.unwrap();
                 assert!(report.dropped().any(|loss| loss.to_string().contains("/a")), "{:?}", report.losses);
                 std::fs::remove_file(&target).unwrap();

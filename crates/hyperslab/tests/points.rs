@@ -1,4 +1,4 @@
-//! Reads by lists of positions, compared with picking from the whole array.
+//! Reads by lists of positions, compared with indexing the whole array.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -9,7 +9,7 @@ use hyperslab::{
 };
 use proptest::prelude::*;
 
-/// An array of `int32` whose every element is its own number, in `.tet`, raw or compressed.
+/// An array of `int32` whose elements are their own numbers, in `.tet`, raw or compressed.
 fn numbered(folder: &std::path::Path, shape: &[u64], chunk: &[u64], packed: bool) -> ArrayReader {
     let path = folder.join("x.tet");
     let mut spec = ArraySpec::new(DType::Int32, Grid::new(shape, chunk).unwrap());
@@ -121,7 +121,7 @@ proptest! {
 }
 
 #[test]
-fn positions_outside_are_refused() {
+fn positions_outside_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let reader = numbered(folder.path(), &[4, 4], &[2, 2], false);
     let list = |at: u64| AxisPick::List(vec![at]);

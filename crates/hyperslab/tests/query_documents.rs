@@ -1,6 +1,6 @@
-//! Query documents over `.tet` files where other readers of them contradict themselves: not-a-number, missing values,
-//! filters that some operations ignore, answers that change with the chunks or with an index beside the data. Ours follow
-//! from the values alone.
+//! Query documents over `.tet` files, in cases where other readers contradict themselves: NaN, missing values,
+//! filters that some operations ignore, answers that depend on the chunking or on an index beside the data. Ours
+//! depend on the values alone.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(feature = "tet")]
 
@@ -12,7 +12,7 @@ use hyperslab::{
 };
 use serde_json::{Value, json};
 
-/// A file with one dataset `x`, in these chunks, with a missing value where one is named.
+/// A file with one dataset `x`, in these chunks, with a missing-value marker if one is given.
 fn file(
     path: &Path,
     dtype: DType,
@@ -51,7 +51,7 @@ fn floats(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_ne_bytes()).collect()
 }
 
-/// What a document answers about one field, for every chunking.
+/// The answers of a document in one field, for every chunking.
 fn answers(dtype: &DType, bytes: &[u8], shape: &[u64], fill: Option<&str>, document: &Value) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     let mut all = Vec::new();
@@ -83,7 +83,7 @@ fn everywhere(
 const HOLED: [f32; 6] = [1.0, f32::NAN, 3.0, f32::INFINITY, 5.0, f32::NAN];
 
 #[test]
-fn values_that_are_not_numbers_can_be_read() {
+fn selections_with_nan_can_be_read() {
     let expected = json!([1.0, null, 3.0, null, 5.0, null]);
     everywhere(
         DType::Float32,
@@ -111,7 +111,7 @@ fn counts_along_an_axis_do_not_depend_on_chunks() {
 }
 
 #[test]
-fn medians_quantiles_and_histograms_heed_the_filter() {
+fn medians_quantiles_and_histograms_apply_the_filter() {
     let bytes = floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 60.0]);
     let ask = |document, expected: &[(&str, Value)]| {
         everywhere(DType::Float32, &bytes, &[6], None, document, expected)
@@ -128,7 +128,7 @@ fn medians_quantiles_and_histograms_heed_the_filter() {
             ("operation_histogram_edges", json!([0.0, 3.0, 6.0])),
         ],
     );
-    // Without a filter, what lies outside counts in the outer bins.
+    // Without a filter, values outside count in the outer bins.
     ask(
         json!({"dataset": "x", "histogram": {"bins": 2, "min": 0, "max": 6}}),
         &[("operation_histogram_counts", json!([2, 4]))],
@@ -144,7 +144,7 @@ fn filters_compare_the_values_and_nothing_else() {
         &[4],
         None,
         json!({"dataset": "x", "filter": {"ne": 0}, "count": []}),
-        // By bits: the other zero is not this one.
+        // Compared by bits: the other zero is different.
         &[("operation_element_count", json!(3))],
     );
     let large: Vec<u8> =
@@ -210,7 +210,7 @@ fn a_short_first_bin_is_padded_too() {
 }
 
 #[test]
-fn rolling_windows_are_those_of_the_sheet() {
+fn rolling_windows_match_the_reference_values() {
     let bytes = floats(&[1.0, 2.0, 3.0, 4.0, 5.0]);
     for (more, sums) in [
         (json!({}), json!([6.0, 9.0, 12.0])),
@@ -232,7 +232,7 @@ fn rolling_windows_are_those_of_the_sheet() {
 }
 
 #[test]
-fn an_empty_choice_is_no_number() {
+fn empty_selections_have_no_answer() {
     let bytes = floats(&[1.0, 2.0]);
     let ask = |key: &str, field: &str, value| {
         everywhere(
@@ -251,7 +251,7 @@ fn an_empty_choice_is_no_number() {
 }
 
 #[test]
-fn transforms_and_covariances_are_the_textbooks() {
+fn transforms_and_covariances_match_the_textbook() {
     let bytes = floats(&[1.0, 2.0, 3.0, 6.0]);
     everywhere(
         DType::Float32,
@@ -288,7 +288,7 @@ fn transforms_and_covariances_are_the_textbooks() {
 }
 
 #[test]
-fn what_the_dataset_does_not_have_is_refused() {
+fn missing_axes_and_labels_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = floats(&[1.0, 2.0, 3.0, 4.0]);
     let store = file(&folder.path().join("x.tet"), DType::Float32, &bytes, &[2, 2], &[1, 2], None).unwrap();
@@ -309,7 +309,7 @@ fn what_the_dataset_does_not_have_is_refused() {
     assert!(refusal(json!({"dataset": "x", "null_count": []})).contains("fill"));
 }
 
-/// Zone maps rule chunks out for those who trust them, and are not even read for others.
+/// Zone maps rule out chunks for callers that trust them, and are not even read for others.
 #[test]
 fn zone_maps_are_hints() {
     use hyperslab::query::{Operation, Query};
@@ -325,7 +325,7 @@ fn zone_maps_are_hints() {
     assert_eq!(trusting.run(&array).unwrap().scalar().unwrap(), Some(60.0));
 }
 
-/// Who trusts zone maps is answered by them: counts without reading, extremes by bounds. The others are told what is there.
+/// Trusted zone maps answer counts without reading, and extremes by bounds. Without trust, values are read.
 #[test]
 fn trusted_zone_maps_count_and_bound_without_reading() {
     use hyperslab::query::{Operation, Query};
@@ -337,7 +337,7 @@ fn trusted_zone_maps_count_and_bound_without_reading() {
     let last = store.array("/x").unwrap().inner().locate(&[[2_u64][..].into()]).unwrap();
     let offset = last[0].as_ref().and_then(|chunk| chunk.as_plain()).unwrap().offset;
     drop(store);
-    // Behind the maps' back, so that it shows who looks.
+    // Change the values without updating the zone maps, to show which queries read them.
     let mut payload = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     payload.seek(SeekFrom::Start(offset)).unwrap();
     payload.write_all(&floats(&[-5.0, -5.0])).unwrap();
@@ -356,9 +356,9 @@ fn trusted_zone_maps_count_and_bound_without_reading() {
     assert_eq!(ask(Operation::Sum, "> 0", true), Some(10.0));
 }
 
-/// The selection is held as it is, as float64 and as it will be.
+/// The selection needs memory as stored, as float64 and as the result.
 #[test]
-fn a_transform_larger_than_the_memory_is_refused() {
+fn transforms_beyond_the_memory_limit_are_rejected() {
     use hyperslab::query::{Method, Operation, Query, transform};
     let folder = tempfile::tempdir().unwrap();
     let bytes = floats(&[1.0, 2.0, 3.0, 4.0]);

@@ -1,4 +1,4 @@
-//! Opening, reading and checking a store never writes: no byte and no time of any file changes.
+//! Opening, reading and checking a store never writes: the bytes and times of all files stay the same.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -23,7 +23,7 @@ fn write(path: &Path, format: Format) -> Result<()> {
     sink.commit()
 }
 
-/// Every file and folder, with its bytes and the time of its last change.
+/// Every file and folder, with its bytes and modification time.
 fn state(folder: &Path) -> BTreeMap<PathBuf, (Option<Vec<u8>>, SystemTime)> {
     let mut found = BTreeMap::new();
     let mut pending = vec![folder.to_owned()];
@@ -49,7 +49,7 @@ fn set_readonly(folder: &Path, readonly: bool) {
 }
 
 #[test]
-fn reading_leaves_everything_as_it_is() -> Result<()> {
+fn reading_changes_no_file() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let formats: Vec<Format> =
         Format::all().into_iter().filter(|format| format.info().capabilities.create).collect();

@@ -1,4 +1,4 @@
-//! Stores behind a web server and in a bucket: the same answers as on disk, in few requests.
+//! Stores behind a web server and in a bucket: the same results as on disk, with few requests.
 
 #![cfg(all(feature = "remote", feature = "hdf5", feature = "zarr", feature = "tiledb", feature = "tet"))]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
@@ -22,7 +22,7 @@ use hyperslab_testing::{Behaviour, WebServer};
 /// Cells of the array `/x` along each axis, and of a chunk: 8 × 4 × 4 chunks.
 const SHAPE: [u64; 3] = [8, 64, 64];
 const CHUNK: [u64; 3] = [1, 16, 16];
-/// The stores that are tried, under `bucket/`.
+/// The tested stores, under `bucket/`.
 const STORES: [&str; 6] = ["x.h5", "x.zarr", "v2.zarr", "sharded.zarr", "x.tiledb", "x.tet"];
 
 /// The same array in every format, in the folder `bucket`.
@@ -76,7 +76,7 @@ impl Remote {
         open_with(format!("s3://bucket/{name}"), &OpenOptions::default().with_remote(remote))
     }
 
-    /// Opens over both protocols. A TileDB array must be listed, which a web server does not do.
+    /// Opens over both protocols. A TileDB array must be listed, which a web server does not support.
     fn both(&self, name: &str) -> Vec<OpenStore> {
         let mut stores = vec![self.s3(name).unwrap()];
         if name != "x.tiledb" {
@@ -85,7 +85,7 @@ impl Remote {
         stores
     }
 
-    /// How many requests and bytes something takes.
+    /// Runs `work`; also returns the number of requests, bytes and rounds.
     fn count<T>(&self, work: impl FnOnce() -> T) -> (T, usize, u64) {
         let _ = self.server.take_log();
         let answer = work();
@@ -173,7 +173,7 @@ fn requests_are_few() {
     assert_eq!(found, expected);
 }
 
-/// A chunk that was never written is not there, and reads as the fill value.
+/// A chunk that was never written does not exist, and reads as the fill value.
 #[test]
 fn a_missing_chunk_is_the_fill_value() {
     let remote = Remote::new();
@@ -195,7 +195,7 @@ fn a_missing_chunk_is_the_fill_value() {
 }
 
 #[test]
-fn what_cannot_be_done_is_named() {
+fn unsupported_operations_are_named() {
     let remote = Remote::new();
     let error = |result: Result<OpenStore>| result.unwrap_err().to_string();
     assert!(error(remote.http("x.tiledb")).contains("listing"));
@@ -211,9 +211,9 @@ fn what_cannot_be_done_is_named() {
     assert!(error(remote.http("x.h5")).contains("refused"));
 }
 
-/// Every request of a read fails in turn: the answer is right after a retry, or there is an error.
+/// Each request of a read fails once: the result is correct after a retry, or there is an error.
 #[test]
-fn a_fault_at_any_request_is_survived_or_named() {
+fn faults_at_any_request_are_survived_or_reported() {
     let remote = Remote::new();
     for name in ["x.h5", "sharded.zarr", "x.tet"] {
         let expected = read(&open(remote.local(name)).unwrap(), "[2]").unwrap();
@@ -233,9 +233,9 @@ fn a_fault_at_any_request_is_survived_or_named() {
     }
 }
 
-/// Requests of a second process, to open a store and list it: those that say that nothing has changed.
+/// The requests of a second process that opens and lists a store only ask whether anything has changed.
 #[test]
-fn a_cache_on_disk_saves_the_requests_of_the_first_run() {
+fn the_disk_cache_saves_requests() {
     let remote = Remote::new();
     let cache = remote.folder.path().join("cache");
     let list = |name: &str| {
@@ -253,18 +253,18 @@ fn a_cache_on_disk_saves_the_requests_of_the_first_run() {
         assert_eq!(first, second, "{name}");
         (name, requests, again)
     });
-    // A file is asked once whether it is the same; of a folder, each document, the listings and what it lacks.
+    // One request checks a file. For a folder, each document, the listings and missing keys are checked.
     for (name, requests, again) in found {
         let file = !name.ends_with("zarr") && name != "x.tiledb";
         assert!(if file { again == 1 && requests > 1 } else { again <= requests }, "{found:?}");
     }
-    // What changed is read again.
+    // Changed objects are read again.
     let mut bytes = std::fs::read(remote.local("x.h5")).unwrap();
     bytes.extend_from_slice(b"trailing");
     std::fs::write(remote.local("x.h5"), bytes).unwrap();
     let (_, requests, _) = remote.count(|| list("x.h5"));
     assert!(requests > 1, "{requests}");
-    // Nothing is kept of an array's values.
+    // Values of arrays are not cached on disk.
     let cached: u64 = walk(&cache).iter().map(|path| std::fs::metadata(path).unwrap().len()).sum();
     assert!(cached > 0 && cached < 512 << 10, "{cached}");
 }
@@ -275,14 +275,14 @@ fn walk(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }
 
-/// What `explain` says is what the run then requests.
+/// A run sends the requests that `explain` predicts.
 #[test]
-fn explained_requests_are_those_of_the_run() {
+fn explained_requests_match_the_run() {
     let remote = Remote::new();
     for name in STORES {
         for selection in ["[:]", "[3]", "[:, 5, 7]", "[::3, 10:50, 1]"] {
             for over in [vec![Axis::Number(0)], vec![]] {
-                // The gap is fixed, or measurements between the two would change it.
+                // Fix the gap, because measurements between the two would change it.
                 let options = RemoteOptions::default()
                     .with_option("endpoint_url", remote.server.endpoint())
                     .with_option("merge_gap", "100000")
@@ -294,15 +294,17 @@ fn explained_requests_are_those_of_the_run() {
                 query.selection = selection.parse().unwrap();
                 query.over = over.clone();
                 let plan = query.plan(&array).unwrap();
-                let told = plan.explain(&array).unwrap();
+                let explanation = plan.explain(&array).unwrap();
                 let (_, requests, bytes) = remote.count(|| plan.run(&array).unwrap());
-                assert_eq!(told.requests, requests as u64, "{name} {selection} {over:?}");
-                assert!(told.rounds <= told.requests && (told.rounds > 0) == (requests > 0));
-                // The size of a whole object is known only when it arrives.
+                assert_eq!(explanation.requests, requests as u64, "{name} {selection} {over:?}");
+                assert!(
+                    explanation.rounds <= explanation.requests && (explanation.rounds > 0) == (requests > 0)
+                );
+                // The size of a whole object is only known when it arrives.
                 if name.contains("zarr") && name != "sharded.zarr" {
-                    assert!(told.stored_bytes >= bytes, "{name} {selection}");
+                    assert!(explanation.stored_bytes >= bytes, "{name} {selection}");
                 } else {
-                    assert_eq!(told.stored_bytes, bytes, "{name} {selection} {over:?}");
+                    assert_eq!(explanation.stored_bytes, bytes, "{name} {selection} {over:?}");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Replacing a target: a store gives way to another, anything else stays whatever the caller says.
+//! Replacing a target: a store may replace another store; anything else is kept, whatever the options.
 #![cfg(all(feature = "zarr", feature = "tiledb", feature = "tet", feature = "hdf5", feature = "zvf"))]
 
 use std::path::Path;
@@ -28,7 +28,7 @@ fn foreign_folders_and_files_are_kept() -> Result<()> {
     std::fs::write(documents.join("letters/first.txt"), "dear").unwrap();
     let (text, archive) = (folder.path().join("notes.txt"), folder.path().join("report.docx"));
     std::fs::write(&text, "notes").unwrap();
-    // An empty zip archive, as other programs' documents are zip archives.
+    // An empty zip archive, because documents of other programs are zip archives.
     std::fs::write(&archive, [&b"PK\x05\x06"[..], &[0; 18]].concat()).unwrap();
     for format in WRITTEN {
         for kept in [&documents, &text, &archive] {
@@ -86,7 +86,7 @@ fn stores_and_empty_targets_are_replaced() -> Result<()> {
     Ok(())
 }
 
-/// A link is neither replaced nor followed: what it leads to was named by nobody.
+/// A link is neither replaced nor followed, because its target was not named.
 #[test]
 #[cfg(unix)]
 fn links_are_kept() -> Result<()> {
@@ -104,7 +104,7 @@ fn links_are_kept() -> Result<()> {
     Ok(())
 }
 
-/// A target that holds the source would take it along.
+/// Replacing a target that contains the source would remove the source.
 #[test]
 fn a_store_above_the_source_is_kept() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();

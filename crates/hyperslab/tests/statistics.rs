@@ -1,4 +1,4 @@
-//! What a format keeps of whole chunks answers for them: nothing is read.
+//! Statistics of whole chunks answer queries without reading the chunks.
 #![cfg(feature = "tiledb")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -26,7 +26,7 @@ fn write(path: &std::path::Path, dtype: DType, cell: impl Fn(u64) -> Vec<u8>) ->
 /// The bytes of the cell with this number.
 type Bytes = fn(u64) -> Vec<u8>;
 
-/// Removes the files that hold the cells.
+/// Removes the files that contain the cells.
 fn without_cells(path: &std::path::Path) {
     let fragments = path.join("__fragments");
     for fragment in std::fs::read_dir(fragments).unwrap().flatten() {
@@ -84,9 +84,9 @@ impl Random {
     }
 }
 
-/// The sum of a tile that reached the end of its type on the way is not that of its cells, wherever it ended.
+/// If a tile's sum overflowed while it was computed, it is not used, whatever its final value.
 #[test]
-fn sums_that_overflowed_are_not_believed() -> Result<()> {
+fn overflowed_sums_are_not_used() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     for number in 0..30 {

@@ -1,4 +1,4 @@
-//! Tables through the public API: selections of selections.
+//! Tables through the public API: narrowing selections.
 
 use hyperslab::rows::cell_to_json;
 use hyperslab::table::{Aggregation, TableQuery};
@@ -23,7 +23,7 @@ fn scans_are_narrowed_by_further_conditions() {
     let sum = TableQuery::new([Aggregation::of(hyperslab::query::Operation::Sum, "x")]);
     let (columns, answer) = sum.run_within(&table, &few).unwrap().collect().unwrap();
     assert_eq!(cell_to_json(&columns[0].dtype, &answer.columns[0], 0), 4);
-    // Columns that were left out do not come back.
+    // Columns that were left out stay out.
     let names = |name: &str| vec![name.to_owned()];
     let one = table.narrow(&few, &Selection::all(), Some(&names("x")), None).unwrap();
     let error = table.narrow(&one, &Selection::all(), Some(&names("count")), None).unwrap_err();

@@ -1,4 +1,4 @@
-//! What the tests ask of the tetration crate. Every answer is JSON on the standard output.
+//! Answers the tests' questions with the tetration crate. Every answer is JSON on standard output.
 //!
 //! ```text
 //! peers-tetration dump FILE FOLDER      datasets and metadata; elements of dataset N as FOLDER/N.bin
@@ -45,7 +45,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// Everything in a file, through the crate's parser and decoder.
+/// Everything in a file, read with the crate's parser and decoder.
 fn dump(file: &Path, folder: &Path) -> Result<()> {
     let bytes = fs::read(file)?;
     let summary = read_tet_summary_v1(&bytes)?;

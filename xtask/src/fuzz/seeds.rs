@@ -1,4 +1,4 @@
-//! Where a target's corpus begins: golden files, in the form in which the target takes its input.
+//! The initial corpus of a target: golden files, in the target's input format.
 
 use std::fs;
 use std::io;
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::run::root;
 
-/// Fills the corpus of a target: from golden files, and from the folder of seeds that has its name. A target with neither begins
-/// with nothing.
-pub(super) fn plant(target: &str, corpus: &Path) -> io::Result<()> {
+/// Fills the corpus of a target from golden files and from the seed folder with its name. Without either, it starts
+/// empty.
+pub(super) fn write_seeds(target: &str, corpus: &Path) -> io::Result<()> {
     let own = format!("fuzz/seeds/{target}");
     if root().join(&own).is_dir() {
         copies(&own, corpus, &["py"])?;
@@ -44,7 +44,7 @@ fn is_named(path: &Path, names: &[&str]) -> bool {
     path.file_name().is_some_and(|name| names.iter().any(|wanted| name == *wanted))
 }
 
-/// The files of a folder, except those with these extensions.
+/// Copies the files of a folder, except those with these extensions.
 fn copies(folder: &str, corpus: &Path, but: &[&str]) -> io::Result<()> {
     for path in files(&root().join(folder))? {
         if let Some(name) = path.file_name()
@@ -56,7 +56,7 @@ fn copies(folder: &str, corpus: &Path, but: &[&str]) -> io::Result<()> {
     Ok(())
 }
 
-/// Documents in one line, and the bytes of the array's first object.
+/// The documents in one line each, followed by the bytes of the array's first object.
 fn zarr(corpus: &Path) -> io::Result<()> {
     let all = files(&root().join("crates/hyperslab-zarr/tests/golden"))?;
     let documents = all.iter().filter(|path| is_named(path, &["zarr.json", ".zarray"]));
@@ -75,7 +75,7 @@ fn zarr(corpus: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whole stores: each object behind the lengths of its name and of itself.
+/// Whole stores: each object is preceded by the lengths of its name and its content.
 fn packed(stores: &str, corpus: &Path) -> io::Result<()> {
     for entry in fs::read_dir(root().join(stores))? {
         let store = entry?.path();
@@ -97,7 +97,7 @@ fn packed(stores: &str, corpus: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A schema, and a fragment's metadata and first file, behind the lengths of the first two.
+/// A schema, and a fragment's metadata and first file, preceded by the lengths of the first two.
 fn tiledb(corpus: &Path) -> io::Result<()> {
     let all = files(&root().join("crates/hyperslab-tiledb/tests/golden"))?;
     let fragments = all.iter().filter(|path| is_named(path, &["__fragment_metadata.tdb"]));
@@ -123,7 +123,7 @@ fn tiledb(corpus: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Every file of the arrays, each behind a byte that chooses some parser.
+/// Every file of the arrays, preceded by a byte that selects a parser.
 fn tiledb_files(corpus: &Path) -> io::Result<()> {
     let all = files(&root().join("crates/hyperslab-tiledb/tests/golden"))?;
     for (number, path) in

@@ -1,4 +1,4 @@
-//! The contenders: each in its own process, so that memory and threads are its own.
+//! Contenders, each in its own process, so that memory and threads are measured separately.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,13 +7,13 @@ use crate::harness::{Bench, Outcome};
 
 /// The output of a contender's process.
 pub(super) enum Told {
-    /// The median, and the most memory of its own: pages of mapped files are the system's.
+    /// The median time and the peak of private memory, which excludes pages of mapped files.
     Time { seconds: f64, peak: u64 },
-    /// Why it cannot do that.
+    /// Why the contender cannot run the case.
     Cannot(String),
 }
 
-/// A program that does a case, and its name in the table.
+/// A program that runs cases, and its name in the table.
 pub(super) struct Contender {
     pub(super) name: String,
     program: std::path::PathBuf,
@@ -21,7 +21,7 @@ pub(super) struct Contender {
     environment: Option<(&'static str, &'static str)>,
 }
 
-/// Ours, the crates on one and two threads where that can be set, and h5py.
+/// Hyperslab, the crates on one and two threads if that can be set, and h5py.
 pub(super) fn all(bench: &Bench) -> Vec<Contender> {
     let program = std::env::current_exe().unwrap_or_default();
     let rust = |name: &str, crate_name: &str, environment| Contender {
@@ -51,7 +51,7 @@ pub(super) fn all(bench: &Bench) -> Vec<Contender> {
     all
 }
 
-/// The crates that write.
+/// The crates that can write.
 pub(super) fn writers(bench: &Bench) -> impl Iterator<Item = Contender> {
     let writes = |contender: &Contender| {
         contender.arguments.iter().any(|name| matches!(name.as_str(), "rust-hdf5" | "hdf5-pure"))
@@ -69,20 +69,20 @@ impl Contender {
         command.args(&self.arguments).arg(case).arg(file).envs(self.environment);
         let output = command.output()?;
         if !output.status.success() {
-            let told = String::from_utf8_lossy(&output.stderr);
-            let last = told.lines().last().unwrap_or("it crashed").chars().take(90).collect();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let last = stderr.lines().last().unwrap_or("it crashed").chars().take(90).collect();
             return Ok(Told::Cannot(last));
         }
         let text = String::from_utf8(output.stdout)?;
         let mut words = text.split_whitespace();
         let (Some(seconds), Some(kibibytes)) = (words.next(), words.next()) else {
-            return Err(format!("{} tells no time: {text}", self.name).into());
+            return Err(format!("{} did not print a time: {text}", self.name).into());
         };
         Ok(Told::Time { seconds: seconds.parse()?, peak: kibibytes.parse::<u64>()? << 10 })
     }
 }
 
-/// Runs a case of `hdf5.py` that makes a file.
+/// Runs a case of `hdf5.py` that creates a file.
 pub(super) fn make(bench: &Bench, case: &str, file: &Path) -> Outcome {
     let python = bench.python.as_ref().ok_or("HYPERSLAB_PEERS names no Python with the peers")?;
     let status = Command::new(python).arg(script()).arg(case).arg(file).status()?;

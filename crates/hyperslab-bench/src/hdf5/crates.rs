@@ -1,4 +1,4 @@
-//! The Rust crates that read HDF5, on the same cases.
+//! The Rust crates that read HDF5, run on the same cases.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::data::{self, BOX};
 use crate::harness::{Outcome, median};
 
-/// The median of a case by the crate of this name.
+/// The median time of a case with the named crate.
 pub(super) fn run(name: &str, case: &str, file: &Path) -> Outcome<f64> {
     if case.starts_with("write_") {
         return super::crates_write::run(name, case, file);
@@ -20,7 +20,7 @@ pub(super) fn run(name: &str, case: &str, file: &Path) -> Outcome<f64> {
     }
 }
 
-/// Runs what makes something, which is not thrown away before it was made.
+/// Times work that creates a value. The value is dropped after the timing.
 fn each<T, E: Into<Box<dyn std::error::Error>>>(mut work: impl FnMut() -> Result<T, E>) -> Outcome<f64> {
     median(|| {
         black_box(work().map_err(Into::into)?);
@@ -92,7 +92,7 @@ fn hdf5_pure(case: &str, path: &Path) -> Outcome<f64> {
 fn hdf5_reader(case: &str, path: &Path, parallel: bool) -> Outcome<f64> {
     use hdf5_reader::{Hdf5File, OpenOptions, SliceInfo, SliceInfoElem};
 
-    // Without the limit that a reader of unknown files wants, and without a cache of chunks that would answer for it.
+    // Without the limits meant for untrusted files, and without a chunk cache that would answer repeated reads.
     let open = || {
         let options = OpenOptions::default().with_max_read_bytes(usize::MAX).with_chunk_cache_bytes(0);
         Hdf5File::open_with_options(path, options)

@@ -13,7 +13,7 @@ fn field(source: &Path) -> Outcome<(Vec<f32>, Vec<u64>)> {
     Ok((cells, reader.schema().shape().to_vec()))
 }
 
-/// The median of writing the field in `source`.
+/// The median time of writing the field in `source`.
 pub(super) fn run(name: &str, case: &str, source: &Path) -> Outcome<f64> {
     let (cells, shape) = field(source)?;
     let target = source.with_extension(format!("{name}.h5"));
@@ -34,7 +34,7 @@ fn rust_hdf5(case: &str, cells: &[f32], shape: &[u64], target: &Path) -> Outcome
     let dataset = match case {
         "write_raw" => dataset,
         "write_gzip" => dataset.shuffle_deflate(4),
-        // Its pipeline of zstd has no shuffle before it.
+        // Its zstd pipeline has no shuffle.
         _ => dataset.zstd(3),
     };
     dataset.create("x")?.write_raw(cells)?;

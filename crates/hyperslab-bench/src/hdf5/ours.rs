@@ -10,7 +10,7 @@ use hyperslab::{ArrayReader, Node, Region, Selection};
 use crate::harness::{Outcome, median};
 use crate::reads;
 
-/// The median of a case.
+/// The median time of a case.
 pub(super) fn run(case: &str, file: &Path) -> Outcome<f64> {
     match case {
         "full" | "into" | "boxes" => field(case, &hyperslab::open(file)?.array("/field")?),

@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, ValueHint};
 #[derive(Debug, ClapArgs)]
 #[command(before_help = "\
 Examples:
-  tet clean . --dry-run                    what did killed writers leave behind?
+  tet clean . --dry-run                    list what killed writers left behind
   tet clean data                           remove it")]
 pub(crate) struct CleanArgs {
     /// Folder to clean; folders inside it are left alone

@@ -15,9 +15,9 @@ Examples:
   tet convert 'data/*.nc' all.zarr --concat time              join many files along time
   tet convert era5.nc era5.zarr --chunks time=31,lat=73 --keep t2m --rename t2m=temperature
   tet convert table.tiledb table.parquet                      a table to .parquet, .arrow or .csv
-  tet convert cells.parquet cells.tiledb --dimensions x,y     .csv, .parquet or .arrow to a sparse array
+  tet convert cells.parquet cells.tiledb --dimensions x,y     a file of rows to a sparse array
   tet convert points.npz points.zv --chunks 100 --levels 2    arrays to geometry
-  tet convert cells.h5 cells.ome.zarr --levels 4              an image and four coarser levels of it (OME-Zarr)")]
+  tet convert cells.h5 cells.ome.zarr --levels 4              four coarser levels (OME-Zarr)")]
 pub(crate) struct ConvertArgs {
     /// Input: file, directory, URL (https://…, s3://bucket/…) or quoted pattern; several with --concat
     #[arg(value_name = "IN", required = true, value_hint = ValueHint::AnyPath)]
@@ -119,7 +119,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) levels: usize,
 
-    /// How coarser levels of an image are made: mean, mode (for labels) or nearest
+    /// How to compute coarser levels of an image: mean, mode (for labels) or nearest
     #[arg(
         long,
         value_name = "METHOD",

@@ -22,7 +22,7 @@ Examples:
   tet attrs data.nc /t                           show the attributes of a node
   tet attrs data.nc /t units=K                   set one
   tet attrs data.nc /t units=K --delete history  set one and delete another
-  tet attrs data.nc / title='Monthly means'      of the file itself
+  tet attrs data.nc / title='Monthly means'      set an attribute of the file
   tet attrs data.nc /t valid_range=[0,400] --type float32")]
 pub(crate) struct AttrsArgs {
     #[command(flatten)]
@@ -32,7 +32,7 @@ pub(crate) struct AttrsArgs {
     #[arg(value_name = "NODE")]
     pub(crate) node: String,
 
-    /// Attributes to set: text, a number, a list of numbers such as [0,1], or \"text\" in quotation marks
+    /// Attributes to set: text, a number, a list of numbers such as [0,1], or "text" in quotation marks
     #[arg(value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
 
@@ -51,8 +51,8 @@ pub(crate) struct AttrsArgs {
 #[derive(Debug, ClapArgs)]
 #[command(before_help = "\
 Examples:
-  tet rename data.nc /t /temperature             a coordinate takes its dimension along
-  tet rename data.h5 /run1/t /run2/t             into another group
+  tet rename data.nc /t /temperature             rename a coordinate together with its dimension
+  tet rename data.h5 /run1/t /run2/t             move to another group
   tet rename data.nc /t /temperature --dry-run")]
 pub(crate) struct RenameArgs {
     #[command(flatten)]
@@ -73,9 +73,9 @@ pub(crate) struct RenameArgs {
 #[derive(Debug, ClapArgs)]
 #[command(before_help = "\
 Examples:
-  tet rm data.nc /t --dry-run                    what would be removed?
+  tet rm data.nc /t --dry-run                    show what would be removed
   tet rm data.nc /t                              remove an array
-  tet rm data.h5 /run1                           a group and everything in it")]
+  tet rm data.h5 /run1                           remove a group and everything in it")]
 pub(crate) struct RmArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,

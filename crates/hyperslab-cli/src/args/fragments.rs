@@ -9,8 +9,8 @@ use super::OpenArgs;
 Examples:
   tet consolidate array                    merge fragments; the old ones stay, hidden
   tet consolidate array --at 2020-01-01:2020-02-01
-                                           only fragments written then
-  tet vacuum array                         then remove the old fragments")]
+                                           merge only fragments of that time
+  tet vacuum array                         remove the old fragments")]
 pub(crate) struct ConsolidateArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
@@ -38,7 +38,7 @@ pub(crate) struct VacuumArgs {
 #[command(before_help = "\
 Examples:
   tet delete cells.tiledb --where \"type == 'NK' and count < 5\"
-  tet read cells.tiledb --at 2020-01-01    the rows are still there at earlier times")]
+  tet read cells.tiledb --at 2020-01-01    the rows can be read at earlier times")]
 pub(crate) struct DeleteArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
@@ -57,10 +57,10 @@ pub(crate) struct DeleteArgs {
 #[command(before_help = "\
 Examples:
   tet evolve cells.tiledb --add quality:int16=-1
-                                           what was written before has the fill value
+                                           existing cells get the fill value
   tet evolve cells.tiledb --add 'note:string?' --drop batch
   tet evolve group.tiledb /temperature --add error:float32 --filter zstd:3
-  tet read cells.tiledb --at 2020-01-01    earlier times still have what was dropped")]
+  tet read cells.tiledb --at 2020-01-01    dropped fields can be read at earlier times")]
 pub(crate) struct EvolveArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,

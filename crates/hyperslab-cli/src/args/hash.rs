@@ -7,8 +7,8 @@ use super::OpenArgs;
 #[derive(Debug, ClapArgs)]
 #[command(before_help = "\
 Examples:
-  tet hash data.h5                         of all values, and of each node
-  tet hash data.tet /t                     the same wherever /t is stored, however it is chunked")]
+  tet hash data.h5                         hash all values, and each node
+  tet hash data.tet /t                     the same in every format and chunking")]
 pub(crate) struct HashArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,

@@ -13,7 +13,7 @@ Examples:
   tet read data.tet /t '[0, 10:20, ::2]'   by position, as in NumPy
   tet read data.tet /t 'time[3:7]'         along a named dimension
   tet read data.tet /t 'x=-5..5'           by coordinate label, both ends included
-  tet read data.tet /t -o out.npy          .npy, .json, .csv, .arrow or .parquet by the ending
+  tet read data.tet /t -o out.npy          .npy, .json, .csv, .arrow or .parquet by extension
   tet read trades.tdb 'day=2020-01..2020-02' --columns price,volume
   tet read cells.tiledb --where \"count > 50 and type == 'NK'\"
   tet read cells.zv --box 0,0,0,10,10,10 -o part.ply")]

@@ -9,8 +9,8 @@ use super::OpenArgs;
 #[derive(Debug, ClapArgs)]
 #[command(before_help = "\
 Examples:
-  tet references climate.h5 -o climate.json            open it with xarray's kerchunk engine, or with tet
-  tet references climate.h5 -o climate.parq            in Parquet files, which are read as they are needed
+  tet references climate.h5 -o climate.json            open with xarray's kerchunk engine or tet
+  tet references climate.h5 -o climate.parq            Parquet files, which readers load on demand
   tet references climate.h5 --url s3://b/climate.h5    references to where the file will be")]
 pub(crate) struct ReferencesArgs {
     #[command(flatten)]

@@ -9,9 +9,9 @@ use super::OpenArgs;
 #[derive(Debug, ClapArgs)]
 #[command(before_help = "\
 Examples:
-  tet repair data.tet --dry-run            what would be done?
-  tet repair cut.nc --salvage whole.nc     copy what is whole to a new file, and list what was lost
-  tet repair data.tet                      do it; the original is kept until the new file is in place")]
+  tet repair data.tet --dry-run            show the fixes
+  tet repair cut.nc --salvage whole.nc     copy what is readable, and list the losses
+  tet repair data.tet                      apply the fixes; the file is replaced in one step")]
 pub(crate) struct RepairArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,

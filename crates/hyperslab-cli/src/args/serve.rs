@@ -13,7 +13,7 @@ Examples:
   tet serve data.h5 --open                 one file in the browser
   tet serve data/ --port 9000              every store below a folder
   tet serve --demo --open                  the samples of tet demo
-  tet serve data/ --host 0.0.0.0           also for other machines, with a token
+  tet serve data/ --host 0.0.0.0           accept other machines; prints a token
 
 Zarr readers find each store at http://127.0.0.1:8642/zarr/NAME.")]
 pub(crate) struct ServeArgs {

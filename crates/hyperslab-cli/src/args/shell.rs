@@ -19,7 +19,7 @@ Examples:
   tet man | man -l -
   tet man convert | man -l -")]
 pub(crate) struct ManArgs {
-    /// Command, such as info or convert [default: all of them, in short]
+    /// Command, such as info or convert [default: an overview of all]
     #[arg(value_name = "COMMAND")]
     pub(crate) command: Option<String>,
 }

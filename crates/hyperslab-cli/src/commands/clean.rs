@@ -34,12 +34,12 @@ pub(crate) fn run(args: &CleanArgs) -> Result<Answer> {
                 |wanted: fn(&LeftoverState) -> bool| found.iter().filter(|own| wanted(&own.state)).count();
             let removed = count(|state| matches!(state, LeftoverState::Removed));
             let abandoned = count(|state| matches!(state, LeftoverState::Abandoned));
-            let told = match (removed, abandoned) {
+            let summary = match (removed, abandoned) {
                 (0, 0) => "nothing to remove".to_owned(),
                 (removed, 0) => format!("{removed} removed"),
                 (_, abandoned) => format!("{abandoned} can be removed"),
             };
-            writeln!(out, "{}  {told}", paint::strong(args.folder.display()))
+            writeln!(out, "{}  {summary}", paint::strong(args.folder.display()))
         })?;
     }
     let failed = found.iter().any(|own| matches!(own.state, LeftoverState::Failed(_)));

@@ -61,13 +61,15 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
     if writes_geometry {
         options.geometry.chunk_shape = args.chunks.as_deref().map(sizes_in_space).transpose()?;
     } else if args.geometry.is_some() {
-        return Err(Error::invalid("--geometry is for geometry, in a store that ends in .zv"));
+        return Err(Error::invalid("--geometry only applies to geometry stores (.zv)"));
     }
     let image = (args.levels > 0 && !writes_geometry)
         .then(|| Ok::<_, Error>((args.levels, args.downsample.parse()?)))
         .transpose()?;
     if image.is_some() && (format.is_none() || args.concat.is_some()) {
-        return Err(Error::invalid("--levels is for geometry (.zv), and for images of one input (.zarr)"));
+        return Err(Error::invalid(
+            "--levels only applies to geometry (.zv) and to images converted from one input (.zarr)",
+        ));
     }
     options.drop.clone_from(&args.drop);
     options.keep.clone_from(&args.keep);
@@ -87,7 +89,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
         None => {}
     }
     let inputs = expand(&args.inputs)?;
-    // Read by position: a source that another program cuts short meanwhile is an error, and nothing is left behind.
+    // Do not map the sources: if another program truncates one, reading it fails cleanly and leftovers are removed.
     let open = super::open_options(&args.open)?.with_mapped(false);
     let started = std::time::Instant::now();
     let report = progress::with_bar(!args.quiet, |progress| match (&args.concat, format) {
@@ -170,7 +172,7 @@ fn user_block(path: &Path) -> Result<Vec<u8>> {
     let length = path.metadata().map_err(failed)?.len();
     if length > MOST {
         return Err(Error::invalid(format!(
-            "{name}: a user block of {length} bytes; at most {MOST} are taken"
+            "{name}: the user block has {length} bytes, but the limit is {MOST}"
         )));
     }
     let mut block = std::fs::read(path).map_err(failed)?;
@@ -178,7 +180,7 @@ fn user_block(path: &Path) -> Result<Vec<u8>> {
     Ok(block)
 }
 
-/// Chunks as people write them.
+/// A parsed `--chunks` option.
 enum Chunks {
     Shape(Vec<u64>),
     Extents(Vec<(String, u64)>),
@@ -219,5 +221,5 @@ fn extent(text: &str) -> Result<(String, u64)> {
 /// `62.5,62.5,10`, or one size for all axes.
 fn sizes_in_space(text: &str) -> Result<Vec<f64>> {
     let sizes: std::result::Result<Vec<f64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
-    sizes.map_err(|_| Error::invalid(format!("{text:?} are not the sizes of a chunk along the axes")))
+    sizes.map_err(|_| Error::invalid(format!("{text:?} is not a list of sizes of a chunk along the axes")))
 }

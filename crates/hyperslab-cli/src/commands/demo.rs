@@ -42,13 +42,13 @@ fn walk(folder: &Path, sample: &Path) -> Result<Answer> {
         &[&tet],
     )?;
     step("Convert between formats.", &["convert", "--force"], &[&tet, &zarr])?;
-    step("And another.", &["convert", "--force"], &[&zarr, &tiledb])?;
+    step("Convert to a third format.", &["convert", "--force"], &[&zarr, &tiledb])?;
     step("Compare the values.", &["diff"], &[&tet, &tiledb])?;
     step("Check it for damage.", &["verify", "--deep"], &[&tet])?;
     damage(&tet, &damaged)?;
     say("\nA truncated copy, as after a full disk:")?;
     step("Check what is wrong with it.", &["verify"], &[&damaged])?;
-    step("Mend it.", &["repair"], &[&damaged])?;
+    step("Repair it.", &["repair"], &[&damaged])?;
     let (climate, cells) = (at("climate.nc"), at("cells.zv"));
     samples::climate(&climate)?;
     samples::cells(folder, &cells)?;
@@ -93,7 +93,7 @@ fn say(text: &str) -> Result<()> {
     output::print(|out| writeln!(out, "{text}"))
 }
 
-/// Shows a command and runs it. `{}` stands for the first path; without it, the paths come last.
+/// Shows a command and runs it. `{}` is replaced by the first path; without it, the paths come last.
 fn step(title: &str, words: &[&str], paths: &[&Path]) -> Result<Answer> {
     let mut line: Vec<PathBuf> = Vec::new();
     let mut used = false;

@@ -14,33 +14,33 @@ pub(crate) fn consolidate(args: &ConsolidateArgs) -> Result<Answer> {
     let options = super::open_options(&args.open)?;
     let replaced =
         progress::with_bar(true, |progress| consolidate_path(&args.open.path, &options, progress))?;
-    let told = match replaced {
+    let message = match replaced {
         0 => "nothing to merge".to_owned(),
         count => format!("{count} fragments merged; tet vacuum removes the old ones"),
     };
-    answer(&args.open, args.json, "replaced", replaced, &told)
+    answer(&args.open, args.json, "replaced", replaced, &message)
 }
 
 pub(crate) fn vacuum(args: &VacuumArgs) -> Result<Answer> {
     let removed = vacuum_path(&args.open.path, &super::open_options(&args.open)?)?;
-    let told = match removed {
+    let message = match removed {
         0 => "nothing to remove".to_owned(),
         1 => "1 fragment removed".to_owned(),
         count => format!("{count} fragments removed"),
     };
-    answer(&args.open, args.json, "removed", removed, &told)
+    answer(&args.open, args.json, "removed", removed, &message)
 }
 
 pub(crate) fn delete(args: &DeleteArgs) -> Result<Answer> {
     let condition = super::rows::condition(&args.conditions)?;
     let condition = condition.ok_or_else(|| Error::invalid("--where is missing"))?;
     let deleted = delete_rows(&args.open.path, &condition, &super::open_options(&args.open)?)?;
-    let told = match deleted {
+    let message = match deleted {
         0 => "no row meets the condition".to_owned(),
         1 => "1 row deleted".to_owned(),
         count => format!("{count} rows deleted"),
     };
-    answer(&args.open, args.json, "deleted", deleted, &told)
+    answer(&args.open, args.json, "deleted", deleted, &message)
 }
 
 pub(crate) fn evolve(args: &EvolveArgs) -> Result<Answer> {
@@ -64,24 +64,24 @@ pub(crate) fn evolve(args: &EvolveArgs) -> Result<Answer> {
     }
     let (sign, would) = if args.dry_run { ("·", "would be ") } else { ("✓", "") };
     let dropped: Vec<&str> = args.drop.iter().map(String::as_str).collect();
-    let told: Vec<String> = [(added, "added"), (dropped, "dropped")]
+    let message: Vec<String> = [(added, "added"), (dropped, "dropped")]
         .iter()
         .filter(|(names, _)| !names.is_empty())
         .map(|(names, word)| format!("{} {would}{word}", names.join(", ")))
         .collect();
     output::print(|out| {
         let path = args.open.path.display();
-        writeln!(out, "{} {path}  {}", paint::good(sign), paint::dim(told.join("; ")))
+        writeln!(out, "{} {path}  {}", paint::good(sign), paint::dim(message.join("; ")))
     })?;
     Ok(Answer::Yes)
 }
 
-fn answer(open: &OpenArgs, as_json: bool, word: &str, count: u64, told: &str) -> Result<Answer> {
+fn answer(open: &OpenArgs, as_json: bool, word: &str, count: u64, message: &str) -> Result<Answer> {
     if as_json {
         output::print_json(&json!({ "path": open.path.display().to_string(), word: count }))?;
     } else {
         output::print(|out| {
-            writeln!(out, "{} {}  {}", paint::good("✓"), open.path.display(), paint::dim(told))
+            writeln!(out, "{} {}  {}", paint::good("✓"), open.path.display(), paint::dim(message))
         })?;
     }
     Ok(Answer::Yes)

@@ -169,25 +169,25 @@ fn head(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
         catalog.nodes.iter().filter(is_own).count()
     };
     let mut facts = vec![catalog.format.to_owned()];
-    let mut tell = |count: usize, one: &str, many: &str| match count {
+    let mut add_count = |count: usize, one: &str, many: &str| match count {
         0 => {}
         1 => facts.push(format!("1 {one}")),
         several => facts.push(format!("{several} {many}")),
     };
-    tell(count(&|node| matches!(node, Node::Array(_))), "array", "arrays");
-    tell(count(&|node| matches!(node, Node::Table(_))), "table", "tables");
-    tell(count(&|node| matches!(node, Node::Geometry(_))), "geometry", "geometries");
+    add_count(count(&|node| matches!(node, Node::Array(_))), "array", "arrays");
+    add_count(count(&|node| matches!(node, Node::Table(_))), "table", "tables");
+    add_count(count(&|node| matches!(node, Node::Geometry(_))), "geometry", "geometries");
     let links =
         catalog.nodes.iter().filter(|node| node.alias.is_some() || matches!(node.node, Ok(Node::Link(_))));
-    tell(links.count(), "link", "links");
+    add_count(links.count(), "link", "links");
     let failed = |unsupported: bool| {
         let of_kind = |node: &&CatalogNode| {
             node.node.as_ref().is_err_and(|error| error.is_unsupported() == unsupported)
         };
         catalog.nodes.iter().filter(of_kind).count()
     };
-    tell(failed(true), "unsupported node", "unsupported nodes");
-    tell(failed(false), "damaged node", "damaged nodes");
+    add_count(failed(true), "unsupported node", "unsupported nodes");
+    add_count(failed(false), "damaged node", "damaged nodes");
     let (mut whole, mut stored) = (0_u64, 0_u64);
     for node in catalog.nodes.iter().filter(|node| node.alias.is_none()) {
         if let (Ok(Node::Array(array)), Some(Ok(usage))) = (&node.node, &node.usage) {

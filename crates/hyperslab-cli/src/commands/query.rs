@@ -89,7 +89,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
         None => show(args, &found)?,
     }
     if array.is_decoded() && !args.json {
-        tell_decoding(&stored, &found)?;
+        report_decoding(&stored, &found)?;
     }
     Ok(Answer::Yes)
 }
@@ -106,7 +106,7 @@ fn decoded(args: &QueryArgs, stored: &ArrayReader) -> Result<ArrayReader> {
 }
 
 /// Reports in one line how the file's conventions changed the values.
-fn tell_decoding(stored: &ArrayReader, found: &[Found]) -> Result<()> {
+fn report_decoding(stored: &ArrayReader, found: &[Found]) -> Result<()> {
     let interpretation = stored.interpretation();
     let mut parts = Vec::new();
     if let Some((missing, cells)) = found.iter().find_map(|found| Some((found.missing?, found.cells))) {
@@ -293,14 +293,14 @@ fn about(found: &Found, values: &Values) -> String {
 }
 
 fn explain(args: &QueryArgs, queries: &[Query], array: &ArrayReader) -> Result<Answer> {
-    let told = queries
+    let explained = queries
         .iter()
         .map(|query| Ok((query, query.plan(array)?.explain(array)?)))
         .collect::<Result<Vec<(&Query, Explanation)>>>()?;
     if args.json {
-        let all: Vec<Value> = told
+        let all: Vec<Value> = explained
             .iter()
-            .map(|(query, told)| json!({"operation": query.operation.name(), "plan": told}))
+            .map(|(query, explained)| json!({"operation": query.operation.name(), "plan": explained}))
             .collect();
         output::print_json(&if let [only] = all.as_slice() { only.clone() } else { json!(all) })?;
         return Ok(Answer::Yes);
@@ -319,19 +319,19 @@ fn explain(args: &QueryArgs, queries: &[Query], array: &ArrayReader) -> Result<A
             ">memory",
             "answer",
         ]);
-        for (query, told) in &told {
+        for (query, explained) in &explained {
             table.row(vec![
                 query.operation.name().to_owned(),
-                told.chunks.to_string(),
-                told.skipped.to_string(),
-                told.unwritten.to_string(),
-                pretty::bytes(told.stored_bytes),
-                pretty::bytes(told.decoded_bytes),
-                told.requests.to_string(),
-                told.rounds.to_string(),
-                told.tasks.to_string(),
-                pretty::bytes(told.memory),
-                pretty::shape(&told.shape),
+                explained.chunks.to_string(),
+                explained.skipped.to_string(),
+                explained.unwritten.to_string(),
+                pretty::bytes(explained.stored_bytes),
+                pretty::bytes(explained.decoded_bytes),
+                explained.requests.to_string(),
+                explained.rounds.to_string(),
+                explained.tasks.to_string(),
+                pretty::bytes(explained.memory),
+                pretty::shape(&explained.shape),
             ]);
         }
         table.write(out)

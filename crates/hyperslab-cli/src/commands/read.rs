@@ -89,7 +89,7 @@ fn read_array(args: &ReadArgs, reader: &ArrayReader, selection: &Selection) -> R
     }
 }
 
-/// The array as it is read: stored, or decoded by the file's conventions.
+/// The array to read: as stored, or decoded by the file's conventions.
 fn reader(args: &ReadArgs, stored: ArrayReader) -> Result<ArrayReader> {
     match args.output.as_deref() {
         _ if !args.decodes() => Ok(stored),

@@ -72,25 +72,28 @@ fn save(args: &RepairArgs, target: &Path) -> Result<Answer> {
     }
     output::print(|out| {
         for of_node in report.lost.chunk_by(|one, other| one.node == other.node) {
-            lost_of_node(of_node, out)?;
+            list_losses_of_node(of_node, out)?;
         }
         for loss in &report.written.losses {
             writeln!(out, "  {} {loss}", paint::doubtful("!"))?;
         }
         let arrays = pretty::counted(report.written.arrays, "array");
         let sign = if complete { paint::good("✓") } else { paint::doubtful("!") };
-        let about =
-            format!("{arrays}, {} saved, {}", pretty::bytes(report.written.bytes), told_losses(&report.lost));
+        let about = format!(
+            "{arrays}, {} saved, {}",
+            pretty::bytes(report.written.bytes),
+            describe_losses(&report.lost)
+        );
         writeln!(out, "{sign} {}  {}", target.display(), paint::dim(about))
     })?;
     Ok(answer)
 }
 
 /// The number of losses, by kind: `12 chunks lost`.
-fn told_losses(lost: &[Lost]) -> String {
+fn describe_losses(lost: &[Lost]) -> String {
     let chunks = lost.iter().filter(|own| own.chunk.is_some()).count();
     let shorter = lost.iter().filter(|own| own.positions.is_some()).count();
-    let told: Vec<String> = [
+    let losses: Vec<String> = [
         (lost.len() - chunks - shorter, "node", "lost"),
         (shorter, "array", "shortened"),
         (chunks, "chunk", "lost"),
@@ -99,10 +102,10 @@ fn told_losses(lost: &[Lost]) -> String {
     .filter(|(number, ..)| *number > 0)
     .map(|(number, thing, what)| format!("{} {what}", pretty::counted(number as u64, thing)))
     .collect();
-    if told.is_empty() { "nothing lost".to_owned() } else { told.join(", ") }
+    if losses.is_empty() { "nothing lost".to_owned() } else { losses.join(", ") }
 }
 
-fn lost_of_node(lost: &[Lost], out: &mut dyn std::io::Write) -> std::io::Result<()> {
+fn list_losses_of_node(lost: &[Lost], out: &mut dyn std::io::Write) -> std::io::Result<()> {
     for own in lost.iter().take(MOST_LISTED) {
         let place = own.chunk.as_ref().map_or_else(String::new, |chunk| {
             let place: Vec<String> = chunk.iter().map(u64::to_string).collect();

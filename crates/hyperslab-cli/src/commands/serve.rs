@@ -27,7 +27,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Answer> {
         let listener = tokio::net::TcpListener::bind(address).await.map_err(failed)?;
         let page = page_address(listener.local_addr().map_err(failed)?, token.as_deref());
         // The reader of the address may close the pipe; the server continues.
-        let _ = tell(&server, &path, &page);
+        let _ = print_address(&server, &path, &page);
         if args.open {
             open_browser(&page);
         }
@@ -75,7 +75,7 @@ fn page_address(listening: SocketAddr, token: Option<&str>) -> String {
     token.map_or_else(|| page.clone(), |token| format!("{page}?token={token}"))
 }
 
-fn tell(server: &Server, path: &std::path::Path, page: &str) -> Result<()> {
+fn print_address(server: &Server, path: &std::path::Path, page: &str) -> Result<()> {
     let base = page.split('?').next().unwrap_or(page);
     let store = server.only_store().unwrap_or("NAME");
     output::print(|out| {

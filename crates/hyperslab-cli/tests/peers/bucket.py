@@ -1,12 +1,12 @@
-"""S3 for `peers_bucket.rs`: the server, stores that the peers write into a bucket, and what they see of ours.
+"""The S3 server for `peers_bucket.rs`, stores that the peers write to a bucket, and checks of ours.
 
-    bucket.py serve PORT               S3 as moto speaks it; some requests under `refused/` are refused
-    bucket.py make ENDPOINT FOLDER     the bucket, and the same stores in it and in the folder; prints their names
-    bucket.py check ENDPOINT FOLDER    what differs between `source.nc` and its conversions in the bucket
-    bucket.py put ENDPOINT KEY         an object that is no store
-    bucket.py keys ENDPOINT            all keys, with sizes and tags, and the keys of unfinished uploads
-    bucket.py same ENDPOINT KEY FILE   is the object the file, byte for byte?
-    bucket.py enforce ENDPOINT         no key is known from here on
+    bucket.py serve PORT               runs moto's S3 server, which denies some requests under `refused/`
+    bucket.py make ENDPOINT FOLDER     creates a bucket, and the same stores in it and in the folder; prints their names
+    bucket.py check ENDPOINT FOLDER    prints differences between `source.nc` and its conversions in the bucket
+    bucket.py put ENDPOINT KEY         puts an object that is not a store
+    bucket.py keys ENDPOINT            prints all keys with sizes and tags, and the keys of unfinished uploads
+    bucket.py same ENDPOINT KEY FILE   checks that the object equals the file
+    bucket.py enforce ENDPOINT         makes the server reject all credentials from here on
 """
 
 import io

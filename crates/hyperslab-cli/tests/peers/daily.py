@@ -1,13 +1,13 @@
-"""Monthly files as people have them, and what xarray, netCDF4, h5py and tiledb make of what `tet` wrote.
+"""Writes typical monthly files, and checks the output of `tet` with xarray, netCDF4, h5py and tiledb.
 
     daily.py make FOLDER              monthly NetCDF files, and others that disagree with them
-    daily.py same FOLDER STORE FILES  is the store what xarray's concat makes of the files?
+    daily.py same FOLDER STORE FILES  checks that the store equals xarray's concat of the files
     daily.py attrs FOLDER             a small store in every format that has attributes
     daily.py attr PATH NODE NAME      the attribute, as the format's own library reads it
     daily.py kinds FOLDER             files with packed values, named types, structs, shards and many records
     daily.py types PATH               the named types and the types of text attributes that netCDF4 sees
-    daily.py packed FOLDER            are the tables of packed values what xarray makes of them?
-    daily.py records PATH             the number of records, and whether their values are those written
+    daily.py packed FOLDER            checks tables of packed values against xarray
+    daily.py records PATH             the number of records, and whether their values are as written
 """
 
 import json
@@ -53,7 +53,7 @@ def make(folder):
     (folder / "data").mkdir()
     months = [(1, "2001-01-01", 31), (2, "2001-02-01", 28), (3, "2001-03-01", 31), (4, "2001-04-01", 30)]
     for number, start, days in months:
-        # Names in another order than time.
+        # The order of the names differs from that of the times.
         write(month(number, start, days), folder / "data" / f"{'dbca'[number - 1]}.nc")
     write(month(5, "2001-05-01", 31, units="days since 2001-05-01"), folder / "next.nc")
     write(month(6, "2001-08-01", 31), folder / "gap.nc")

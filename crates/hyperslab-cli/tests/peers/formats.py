@@ -1,4 +1,4 @@
-"""The rarer parts of the formats, written and read by the real libraries: formats.py ACTION ARGUMENTS."""
+"""Rarely used features of the formats, written and read by the real libraries: formats.py ACTION ARGUMENTS."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def tiledb_labels_write(path):
-    """A dense array with numbers, texts and decreasing numbers as labels, and one whose domain starts at 10."""
+    """Writes a dense array with numbers, texts and decreasing numbers as labels, and one whose domain starts at 10."""
     import tiledb
 
     for name, start in [("plain", 0), ("shifted", 10)]:
@@ -60,7 +60,7 @@ def tiledb_evolve_write(path):
 
 
 def tiledb_evolve_check(path):
-    """After `tet evolve --add c:int16=-7 --add note:string? --drop b`: as the library reads it, and writes to it."""
+    """After `tet evolve --add c:int16=-7 --add note:string? --drop b`: checks that the library reads the array and writes to it."""
     import tiledb
 
     for name in ["dense", "sparse"]:
@@ -76,7 +76,7 @@ def tiledb_evolve_check(path):
 
 
 def tiledb_evolve_by_library(path):
-    """The library evolves; every old fragment reads with fill values."""
+    """Evolves the schema with the library. Old fragments read as fill values."""
     import tiledb
 
     for name in ["dense", "sparse"]:
@@ -148,7 +148,7 @@ def same_values(path, npy):
 
 
 def categories_write(folder):
-    """Two Parquet files with dictionaries; the second has names that the first lacks."""
+    """Writes two Parquet files with dictionaries. The second has names that the first lacks."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -199,7 +199,7 @@ def references_source(folder):
 
 
 def references_parquet_by_fsspec(folder, document):
-    """kerchunk's own writer of Parquet references, from a JSON document."""
+    """Writes Parquet references from a JSON document with kerchunk's own writer."""
     from fsspec.implementations.reference import LazyReferenceMapper
     import fsspec
 
@@ -213,7 +213,7 @@ def references_parquet_by_fsspec(folder, document):
 
 
 def references_parquet_check(folder, name):
-    """What fsspec and zarr read through references is what h5py reads in the file."""
+    """Checks that fsspec and zarr read the same through references as h5py reads in the file."""
     import fsspec
     import h5py
     import zarr
@@ -232,7 +232,7 @@ def references_parquet_check(folder, name):
 
 
 def hdf5_split_write(folder):
-    """The same content in one file, and in two: metadata and raw data."""
+    """Writes the same content to one file, and to two: metadata and raw data."""
     import h5py
 
     rng = np.random.default_rng(3)
@@ -255,7 +255,7 @@ def image_source(folder):
 
 
 def image_check(folder, name, source, method):
-    """What OME-NGFF 0.5 demands of an image, and each level against NumPy."""
+    """Checks an image against the rules of OME-NGFF 0.5, and each level against NumPy."""
     import h5py
     import zarr
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::told;
+use super::output_of;
 
 /// Runs a function of `formats.py`.
 fn peer(words: &[&str]) {
@@ -20,7 +20,7 @@ fn read(folder: &Path, words: &[&str]) -> Value {
     let mut all = vec!["read"];
     all.extend_from_slice(words);
     all.extend(["-o", "out.json", "--force"]);
-    told(folder, 0, &all);
+    output_of(folder, 0, &all);
     serde_json::from_slice(&std::fs::read(out).unwrap()).unwrap()
 }
 
@@ -43,26 +43,26 @@ fn labels_of_dimensions_are_read_selected_and_kept() {
         assert_eq!(read(folder, &[name, "/a", "place=1..2.5"]), rows(2, 6));
         assert_eq!(read(folder, &[name, "/a", "depth=97..98"]), rows(2, 4));
         assert_eq!(read(folder, &[name, "/a", "place=1", "name=oak"]), json!(10));
-        let text = told(folder, 2, &["read", name, "/a", "place=1.2"]);
+        let text = output_of(folder, 2, &["read", name, "/a", "place=1.2"]);
         assert!(text.contains("place~1.2") || text.contains("neighbours"), "{text}");
-        // A copy has them as labels again, for the library too; a part of it has those of the part.
+        // A copy keeps them as labels, also for the library. A part of the array keeps the labels of that part.
         let copy = format!("{name}.copy");
-        told(folder, 0, &["convert", name, &copy, "--to", "tiledb"]);
+        output_of(folder, 0, &["convert", name, &copy, "--to", "tiledb"]);
         peer(&["tiledb_labels_check", &text_of(folder, &copy), start]);
-        told(folder, 0, &["diff", name, &copy]);
-        told(folder, 0, &["verify", &copy, "--deep"]);
+        output_of(folder, 0, &["diff", name, &copy]);
+        output_of(folder, 0, &["verify", &copy, "--deep"]);
         let part = format!("{name}.part");
-        told(folder, 0, &["convert", name, &part, "--to", "tiledb", "--select", "place=1..2.5"]);
+        output_of(folder, 0, &["convert", name, &part, "--to", "tiledb", "--select", "place=1..2.5"]);
         assert_eq!(read(folder, &[&part, "/depth"]), json!([98, 97, 96, 95]));
         assert_eq!(read(folder, &[&part, "/a", "depth=95..96"]), rows(4, 6));
     }
-    // Where the domain starts at zero, the label is what the dimension's name selects by.
+    // If the domain starts at zero, selections by the dimension's name use the label.
     assert_eq!(
         read(folder, &["plain", "/a", "y=birch"]),
         json!((0..20).map(|row| row * 4 + 1).collect::<Vec<_>>())
     );
     assert_eq!(read(folder, &["shifted", "/a", "x=12"]), json!([8, 9, 10, 11]));
-    told(folder, 0, &["convert", "plain", "plain.zarr"]);
+    output_of(folder, 0, &["convert", "plain", "plain.zarr"]);
     assert_eq!(read(folder, &["plain.zarr", "/place"]), read(folder, &["plain", "/place"]));
     peer(&["tiledb_labels_check", &text("plain"), "0"]);
 }
@@ -79,8 +79,8 @@ fn fields_are_added_and_dropped_as_the_library_does() {
     for name in ["dense", "sparse"] {
         let evolve = |words: &[&'static str]| [&["evolve", name], words].concat();
         let change = ["--add", "c:int16=-7", "--add", "note:string?", "--drop", "b"];
-        let before = told(folder, 0, &["info", name, "--json"]);
-        told(folder, 0, &evolve(&[&change[..], &["--dry-run"]].concat()));
+        let before = output_of(folder, 0, &["info", name, "--json"]);
+        output_of(folder, 0, &evolve(&[&change[..], &["--dry-run"]].concat()));
         for wrong in [
             &["--add", "a:int8"][..],
             &["--add", "x:int8"],
@@ -91,15 +91,15 @@ fn fields_are_added_and_dropped_as_the_library_does() {
             &["--drop", "a", "--drop", "nothing"],
             &[],
         ] {
-            told(folder, 2, &evolve(wrong));
+            output_of(folder, 2, &evolve(wrong));
         }
-        assert_eq!(told(folder, 0, &["info", name, "--json"]), before, "nothing was written");
-        told(folder, 0, &evolve(&change));
-        told(folder, 0, &["verify", name, "--deep"]);
+        assert_eq!(output_of(folder, 0, &["info", name, "--json"]), before, "nothing was written");
+        output_of(folder, 0, &evolve(&change));
+        output_of(folder, 0, &["verify", name, "--deep"]);
     }
     assert_eq!(read(folder, &["dense", "/c"]), json!(vec![-7; 10]));
     assert_eq!(read(folder, &["dense", "/note"]), Value::from(vec![Value::Null; 10]));
-    told(folder, 2, &["read", "dense", "/b"]);
+    output_of(folder, 2, &["read", "dense", "/b"]);
     let table = read(folder, &["sparse"]);
     assert_eq!((&table["c"], &table["a"][9]), (&json!(vec![-7; 10]), &json!(9)));
     peer(&["tiledb_evolve_check", folder.to_str().unwrap()]);
@@ -108,14 +108,14 @@ fn fields_are_added_and_dropped_as_the_library_does() {
         (&table["c"][3], &table["note"][3], &table["note"][4]),
         (&json!(5), &json!("new"), &json!(null))
     );
-    // An attribute of a dense array is a node, so it can be removed as one.
-    told(folder, 0, &["rm", "dense", "/note"]);
-    told(folder, 2, &["read", "dense", "/note"]);
+    // Each attribute of a dense array is a node, so it can be removed like any other.
+    output_of(folder, 0, &["rm", "dense", "/note"]);
+    output_of(folder, 2, &["read", "dense", "/note"]);
     peer(&["tiledb_evolve_by_library", folder.to_str().unwrap()]);
     assert_eq!(read(folder, &["dense", "/late"]), json!(vec![2.5; 10]));
     assert_eq!(read(folder, &["sparse"])["late"], json!(vec![2.5; 10]));
-    told(folder, 2, &["read", "dense", "/a"]);
-    let text = told(folder, 2, &["evolve", "dense", "--drop", "late,c"]);
+    output_of(folder, 2, &["read", "dense", "/a"]);
+    let text = output_of(folder, 2, &["evolve", "dense", "--drop", "late,c"]);
     assert!(text.contains("needs an attribute"), "{text}");
 }
 
@@ -126,12 +126,12 @@ fn arrays_are_added_to_a_group_that_exists() {
     let path = text_of(folder, "g.tiledb");
     peer(&["tiledb_group_write", &path]);
     peer(&["hdf5_for_group", &text_of(folder, "x.h5")]);
-    told(folder, 0, &["convert", "x.h5", "g.tiledb", "--append"]);
+    output_of(folder, 0, &["convert", "x.h5", "g.tiledb", "--append"]);
     peer(&["tiledb_group_check", &path]);
-    told(folder, 0, &["verify", "g.tiledb", "--deep"]);
+    output_of(folder, 0, &["verify", "g.tiledb", "--deep"]);
     assert_eq!(read(folder, &["g.tiledb", "/more/u/u"]), json!([0.0, 1.0, 2.0, 3.0, 4.0]));
-    // One array is no group.
-    told(folder, 2, &["convert", "x.h5", "g.tiledb/first", "--to", "tiledb", "--append"]);
+    // A single array is not a group.
+    output_of(folder, 2, &["convert", "x.h5", "g.tiledb/first", "--to", "tiledb", "--append"]);
 }
 
 #[test]
@@ -140,10 +140,10 @@ fn images_of_the_webp_filter_are_read_and_written() {
     let folder = folder.path();
     peer(&["tiledb_webp_write", folder.to_str().unwrap()]);
     for name in ["rgb", "bgra"] {
-        told(folder, 0, &["diff", &format!("{name}.npy"), name, "--no-attributes"]);
+        output_of(folder, 0, &["diff", &format!("{name}.npy"), name, "--no-attributes"]);
         let copy = format!("{name}.copy");
-        told(folder, 0, &["convert", name, &copy, "--to", "tiledb"]);
-        let info: Value = serde_json::from_str(&told(folder, 0, &["info", &copy, "--json"])).unwrap();
+        output_of(folder, 0, &["convert", name, &copy, "--to", "tiledb"]);
+        let info: Value = serde_json::from_str(&output_of(folder, 0, &["info", &copy, "--json"])).unwrap();
         assert_eq!(info["nodes"][1]["filters"][0]["name"], "webp", "{info}");
         peer(&["same_values", &text_of(folder, &copy), &text_of(folder, &format!("{name}.npy"))]);
     }
@@ -154,8 +154,8 @@ fn categories_become_enumerations_that_later_rows_extend() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     peer(&["categories_write", folder.to_str().unwrap()]);
-    told(folder, 0, &["convert", "one.parquet", "c.tiledb", "--dimensions", "x"]);
-    told(folder, 0, &["convert", "two.parquet", "c.tiledb", "--append"]);
+    output_of(folder, 0, &["convert", "one.parquet", "c.tiledb", "--dimensions", "x"]);
+    output_of(folder, 0, &["convert", "two.parquet", "c.tiledb", "--append"]);
     peer(&["categories_check", &text_of(folder, "c.tiledb")]);
     let table = read(folder, &["c.tiledb"]);
     assert_eq!(table["kind"], json!(["NK", "B", "NK", "T", "B", "mast"]));
@@ -171,9 +171,9 @@ fn arrays_without_cells_are_kept() {
                   f.create_dataset('b', (3, 0), dtype='f8')\nf.close()";
     let done = Command::new(python).args(["-c", script, &text_of(folder, "e.h5")]).status().unwrap();
     assert!(done.success());
-    told(folder, 0, &["convert", "e.h5", "e.tiledb"]);
-    told(folder, 0, &["diff", "e.h5", "e.tiledb"]);
-    told(folder, 0, &["verify", "e.tiledb", "--deep"]);
+    output_of(folder, 0, &["convert", "e.h5", "e.tiledb"]);
+    output_of(folder, 0, &["diff", "e.h5", "e.tiledb"]);
+    output_of(folder, 0, &["verify", "e.tiledb", "--deep"]);
     peer(&["empty_check", &text_of(folder, "e.tiledb/a")]);
     assert_eq!(read(folder, &["e.tiledb", "/a/a"]), json!([]));
     assert_eq!(read(folder, &["e.tiledb", "/b/b"]), json!([[], [], []]));
@@ -185,26 +185,26 @@ fn references_in_parquet_files_are_written_and_read() {
     let folder = folder.path();
     let place = folder.to_str().unwrap();
     peer(&["references_source", place]);
-    told(folder, 0, &["references", "data.h5", "-o", "ours.parq"]);
-    told(folder, 0, &["references", "data.h5", "-o", "refs.json"]);
+    output_of(folder, 0, &["references", "data.h5", "-o", "ours.parq"]);
+    output_of(folder, 0, &["references", "data.h5", "-o", "refs.json"]);
     peer(&["references_parquet_check", place, "ours.parq"]);
     peer(&["references_parquet_by_fsspec", place, &text_of(folder, "refs.json")]);
     for found in ["ours.parq", "theirs.parq"] {
-        let text = told(folder, 0, &["diff", "data.h5", found, "--no-attributes"]);
+        let text = output_of(folder, 0, &["diff", "data.h5", found, "--no-attributes"]);
         assert!(!text.contains("differ"), "{found}: {text}");
     }
-    // What is in the way stays; a target that is short or gone is named.
-    assert!(told(folder, 2, &["references", "data.h5", "-o", "ours.parq"]).contains("ours.parq"));
-    told(folder, 0, &["references", "data.h5", "-o", "ours.parq", "--force"]);
+    // An existing target is kept. The error names an external file that is too short or missing.
+    assert!(output_of(folder, 2, &["references", "data.h5", "-o", "ours.parq"]).contains("ours.parq"));
+    output_of(folder, 0, &["references", "data.h5", "-o", "ours.parq", "--force"]);
     let file = std::fs::OpenOptions::new().write(true).open(folder.join("data.h5")).unwrap();
     file.set_len(3000).unwrap();
     for store in ["ours.parq", "refs.json"] {
-        let text = told(folder, 2, &["read", store, "/t"]);
+        let text = output_of(folder, 2, &["read", store, "/t"]);
         assert!(text.contains("data.h5, which has 3000"), "{store}: {text}");
     }
     std::fs::remove_file(folder.join("data.h5")).unwrap();
     for store in ["ours.parq", "refs.json"] {
-        let text = told(folder, 2, &["read", store, "/t"]);
+        let text = output_of(folder, 2, &["read", store, "/t"]);
         assert!(text.contains("data.h5") && text.contains("target"), "{store}: {text}");
     }
 }
@@ -214,14 +214,14 @@ fn metadata_and_raw_data_in_files_of_their_own_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     peer(&["hdf5_split_write", folder.to_str().unwrap()]);
-    told(folder, 0, &["diff", "one.h5", "split-m.h5"]);
-    told(folder, 0, &["verify", "split-m.h5", "--deep"]);
-    told(folder, 0, &["convert", "split-m.h5", "joined.h5"]);
-    told(folder, 0, &["diff", "one.h5", "joined.h5"]);
+    output_of(folder, 0, &["diff", "one.h5", "split-m.h5"]);
+    output_of(folder, 0, &["verify", "split-m.h5", "--deep"]);
+    output_of(folder, 0, &["convert", "split-m.h5", "joined.h5"]);
+    output_of(folder, 0, &["diff", "one.h5", "joined.h5"]);
     std::fs::remove_file(folder.join("split-r.h5")).unwrap();
-    assert!(told(folder, 2, &["info", "split-m.h5"]).contains("split-r.h5"));
+    assert!(output_of(folder, 2, &["info", "split-m.h5"]).contains("split-r.h5"));
     std::fs::rename(folder.join("split-m.h5"), folder.join("other.h5")).unwrap();
-    assert!(told(folder, 2, &["info", "other.h5"]).contains("%s-m.h5"));
+    assert!(output_of(folder, 2, &["info", "other.h5"]).contains("%s-m.h5"));
 }
 
 #[test]
@@ -236,11 +236,11 @@ fn images_get_coarser_levels() {
         ("labels", "mode", "c.ome.zarr", &[]),
     ] {
         let words = ["convert", "image.h5", name, "--node", node, "--levels", "3", "--downsample", method];
-        told(folder, 0, &[&words[..], more].concat());
+        output_of(folder, 0, &[&words[..], more].concat());
         peer(&["image_check", place, name, node, method]);
-        let info: Value = serde_json::from_str(&told(folder, 0, &["info", name, "--json"])).unwrap();
+        let info: Value = serde_json::from_str(&output_of(folder, 0, &["info", name, "--json"])).unwrap();
         assert_eq!(info["nodes"].as_array().unwrap().len(), 5, "{info}");
-        told(folder, 0, &["read", name, "--level", "2", "-o", "level.npy", "--force"]);
+        output_of(folder, 0, &["read", name, "--level", "2", "-o", "level.npy", "--force"]);
     }
     for (words, why) in [
         (&["image.h5", "d.zarr", "--levels", "2"][..], "several"),
@@ -249,7 +249,7 @@ fn images_get_coarser_levels() {
         (&["image.h5", "d.zarr", "--node", "cells", "--levels", "2", "--downsample", "max"], "mean, mode"),
         (&["image.h5", "d.zarr", "--node", "cells", "--levels", "99"], "32"),
     ] {
-        let text = told(folder, 2, &[&["convert"], words].concat());
+        let text = output_of(folder, 2, &[&["convert"], words].concat());
         assert!(text.contains(why), "{words:?}: {text}");
         assert!(!folder.join("d.zarr").exists() && !folder.join("d.h5").exists());
     }

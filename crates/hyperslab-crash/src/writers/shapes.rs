@@ -1,14 +1,14 @@
-//! Files of geometry.
+//! Writers of geometry files.
 
 use hyperslab::geometry;
 use hyperslab::{GeometryQuery, Result};
 
 use super::{How, Places, Scale, Work, Writer, write_points};
 
-/// Endings and names of targets.
+/// The extensions and names of the targets.
 const FILES: [(&str, &str); 3] = [("ply", "x.ply"), ("obj", "x.obj"), ("json geometry", "x.json")];
 
-/// Writes the points of a seed.
+/// Writes points generated from a seed.
 fn write(places: &Places, scale: Scale, seed: u64, replace: bool) -> Result<()> {
     let store = places.sources.join(format!("points-{seed}.zv"));
     if !store.exists() {
@@ -19,7 +19,7 @@ fn write(places: &Places, scale: Scale, seed: u64, replace: bool) -> Result<()> 
     geometry::write(&selected, &places.target, replace)
 }
 
-/// New files, and files that are replaced.
+/// Writers of new files and of replaced files.
 pub(super) fn all() -> Vec<Writer> {
     let writer = |verb: &str, (name, target): (&str, &'static str), before: Work, replace: bool| Writer {
         name: format!("{verb} {name}"),

@@ -1,4 +1,4 @@
-//! Sparse TileDB arrays: rows that are added.
+//! Writers that add rows to sparse TileDB arrays.
 
 use std::path::Path;
 
@@ -37,9 +37,9 @@ fn schema() -> Schema {
     }
 }
 
-/// Rows from `first` on.
+/// Adds rows from `first` on.
 fn add(path: &Path, scale: Scale, first: i32) -> Result<()> {
-    // Enough that it takes a while: rows are small.
+    // Enough rows to take some time, because rows are small.
     let count = i32::try_from(scale.rows * 20).map_err(|_| Error::invalid("too many rows"))?;
     let column = |offset: i32| {
         let bytes: Vec<u8> = (first..first + count).flat_map(|row| (row + offset).to_le_bytes()).collect();
@@ -53,7 +53,7 @@ fn make(places: &Places, scale: Scale, first: i32, force: bool) -> Result<()> {
     add(&places.target, scale, first)
 }
 
-/// Rows that are added to an array that has some.
+/// Adds rows to an array that has some.
 pub(super) fn append() -> Writer {
     let before: Work = Box::new(|places, scale| make(places, scale, 0, false));
     Writer {
@@ -62,7 +62,7 @@ pub(super) fn append() -> Writer {
         peer: "tiledb",
         before,
         write: Box::new(|places, scale| add(&places.target, scale, 1_000_000)),
-        // Two steps: an empty array, which replaces what is there, and its rows.
+        // Two steps: an empty array replaces the existing one, then its rows are added.
         again: Box::new(|places, scale| make(places, scale, 50, true)),
         is_new: false,
     }

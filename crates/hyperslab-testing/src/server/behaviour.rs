@@ -1,40 +1,40 @@
-//! How the server behaves, and what goes wrong.
+//! The behaviour of the server, including faults.
 
 use std::time::Duration;
 
 use super::http::Answer;
 
-/// How the server behaves.
+/// The behaviour of the server.
 #[derive(Debug, Clone, Default)]
 pub struct Behaviour {
-    /// Before each answer.
+    /// The delay before each response.
     pub latency: Duration,
-    /// Bytes a second on each connection; zero is as fast as it goes.
+    /// Bytes per second on each connection; zero for no limit.
     pub bandwidth: u64,
-    /// Ranges are ignored: every answer is the whole object.
+    /// Ignore ranges: every response is the whole object.
     pub no_ranges: bool,
-    /// Suffix ranges are refused.
+    /// Reject suffix ranges.
     pub no_suffix: bool,
-    /// Listings are refused.
+    /// Reject listings.
     pub no_lists: bool,
-    /// An object that is not there is answered with "forbidden", as buckets do that may not be listed.
+    /// Respond to missing objects with "forbidden", like buckets without permission to list.
     pub denies_missing: bool,
-    /// Objects have no entity tags.
+    /// Send no entity tags.
     pub no_tags: bool,
-    /// Entity tags are weak, so that no condition on them holds.
+    /// Send weak entity tags, which never satisfy a condition.
     pub weak_tags: bool,
-    /// Every request is redirected to the same path of this server.
+    /// Redirect every request to the same path on this server.
     pub redirect: Option<String>,
-    /// So many of the next requests are answered with this status.
+    /// Respond with this status to this many of the next requests.
     pub fail: Option<(u16, u64)>,
-    /// So many of the next answers end in the middle of the body.
+    /// End this many of the next responses in the middle of the body.
     pub cut: u64,
-    /// The request of this number, and those after it up to a number of faults, meet a fault.
+    /// A fault for requests from this number on: the first number, the number of faults, and the fault.
     pub fault: Option<(u64, u64, WireFault)>,
 }
 
 impl Behaviour {
-    /// A fault at the request of this number, once.
+    /// A fault at the request with this number, once.
     #[must_use]
     pub fn fault_at(number: u64, fault: WireFault) -> Self {
         Self { fault: Some((number, 1, fault)), ..Self::default() }
@@ -46,7 +46,7 @@ impl Behaviour {
         Self { fault: Some((number, u64::MAX, fault)), ..Self::default() }
     }
 
-    /// The fault of the request of this number, used up.
+    /// Takes the fault for the request with this number.
     pub(super) fn fault_of(&mut self, number: u64) -> Option<WireFault> {
         if let Some((status, left)) = &mut self.fail
             && *left > 0
@@ -63,33 +63,33 @@ impl Behaviour {
     }
 }
 
-/// What goes wrong with one request.
+/// A fault of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireFault {
-    /// It is answered with this status, and nothing is done.
+    /// Responds with this status. The request has no effect.
     Status(u16),
-    /// As `Status`, with a `Retry-After` header of so many seconds.
+    /// Like `Status`, with a `Retry-After` header in seconds.
     RetryAfter(u16, u64),
-    /// It is answered with this status and an error document with this code.
+    /// Responds with this status and an error document with this code.
     Error(u16, &'static str),
-    /// The connection ends without an answer, and nothing is done.
+    /// Closes the connection without a response. The request has no effect.
     Reset,
-    /// It is done, and the connection ends without an answer.
+    /// Processes the request, then closes the connection without a response.
     Lost,
-    /// The answer ends in the middle.
+    /// Ends the response in the middle.
     Cut,
-    /// Nothing more comes after the middle of the answer, and the connection stays open.
+    /// Stops in the middle of the response and keeps the connection open.
     Stall,
-    /// The answer has fewer bytes than its range says, and its length agrees with the bytes.
+    /// The response has fewer bytes than requested, with a matching length.
     Short,
-    /// The answer has more bytes than its range says, and its length agrees with the bytes.
+    /// The response has more bytes than requested, with a matching length.
     Long,
-    /// The answer says that it is another range than was asked for.
+    /// The response states another range than the requested one.
     Shifted,
 }
 
 impl WireFault {
-    /// The answer, where nothing is done.
+    /// The response, if the request has no effect.
     pub(super) fn refusal(self) -> Option<Answer> {
         match self {
             Self::Status(status) => Some(Answer::plain(status)),
@@ -105,8 +105,8 @@ impl WireFault {
 }
 
 impl Answer {
-    /// Makes an answer wrong.
-    pub(super) fn spoil(&mut self, fault: WireFault) {
+    /// Makes a response wrong.
+    pub(super) fn apply_fault(&mut self, fault: WireFault) {
         match fault {
             WireFault::Short if self.status < 300 => {
                 self.body.pop();

@@ -1,4 +1,4 @@
-//! What a bucket of S3 has beyond a web server: listings, and objects that are put, copied, removed and uploaded in parts.
+//! S3 operations: listings, and objects that are put, copied, removed and uploaded in parts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::http::{Answer, Request, entity_tag, percent_decoded};
 use super::{Shared, held};
 
-/// Uploads in parts that are not complete, and what writers said about objects.
+/// Incomplete uploads in parts, and metadata of objects.
 #[derive(Debug, Default)]
 pub(super) struct Uploads {
     open: HashMap<String, BTreeMap<u64, Vec<u8>>>,
@@ -20,17 +20,17 @@ impl Uploads {
         self.open.len()
     }
 
-    /// The headers that the object's writer gave it.
+    /// The metadata headers with which the object was written.
     pub(super) fn metadata_of(&self, path: &Path) -> Vec<(&'static str, String)> {
         let own = self.metadata.get(path).map_or(&[][..], Vec::as_slice);
         own.iter().filter(|(name, _)| name == WRITER).map(|(_, value)| (WRITER, value.clone())).collect()
     }
 }
 
-/// The one header of writers that is kept.
+/// The only metadata header that is kept.
 const WRITER: &str = "x-amz-meta-hyperslabwrite";
 
-/// The value of a parameter of a query; `None` without it.
+/// The value of a query parameter; `None` if it is missing.
 fn parameter(query: &str, name: &str) -> Option<String> {
     query.split('&').find_map(|pair| {
         let (own, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -39,7 +39,7 @@ fn parameter(query: &str, name: &str) -> Option<String> {
 }
 
 impl Shared {
-    /// A request that changes something.
+    /// Answers a request that changes something.
     pub(super) fn write(&self, key: &str, query: &str, request: &Request) -> io::Result<Answer> {
         let path = self.root.join(key);
         let upload = parameter(query, "uploadId");
@@ -111,7 +111,8 @@ impl Shared {
         }
     }
 
-    /// Puts an object, under the conditions of the request. One at a time: conditions and effects are one step.
+    /// Puts an object if the conditions of the request hold. Requests are serialised, so that the check and the
+    /// change are one step.
     fn put(&self, path: &Path, request: &Request, bytes: &[u8]) -> io::Result<Answer> {
         let mut uploads = held(&self.uploads);
         let tag =
@@ -142,7 +143,7 @@ impl Shared {
     fn remove(&self, path: &Path) {
         held(&self.uploads).metadata.remove(path);
         let _ = std::fs::remove_file(path);
-        // A bucket has no folders: those without objects are gone.
+        // A bucket has no folders, so empty ones are removed.
         for folder in path.ancestors().skip(1).take_while(|folder| folder.parent() != Some(&self.root)) {
             if std::fs::remove_dir(folder).is_err() {
                 return;
@@ -162,7 +163,7 @@ impl Shared {
         Ok(Answer::document(200, document))
     }
 
-    /// A listing in the language of S3.
+    /// A listing as an S3 document.
     pub(super) fn listing(&self, bucket: &str, query: &str) -> io::Result<Answer> {
         let value = |name: &str| parameter(query, name).unwrap_or_default();
         let (prefix, delimiter) = (value("prefix"), value("delimiter"));
@@ -200,7 +201,7 @@ impl Shared {
     }
 }
 
-/// Every object below a folder: key, size and tag.
+/// All objects below a folder: key, size and tag.
 fn collect(folder: &Path, prefix: &str, keys: &mut Vec<(String, u64, String)>) -> io::Result<()> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
     for entry in entries {

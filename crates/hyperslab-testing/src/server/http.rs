@@ -1,4 +1,4 @@
-//! Requests and answers as they are on the wire.
+//! Parses requests and writes responses.
 
 use std::io::{self, BufRead, Read};
 
@@ -16,7 +16,7 @@ pub(super) struct Request {
     pub(super) body: Vec<u8>,
 }
 
-/// What is sent back.
+/// A response.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
@@ -29,7 +29,7 @@ impl Answer {
         Self { status, headers: Vec::new(), body: Vec::new() }
     }
 
-    /// An error document, with things in it that must not be told.
+    /// An error document, including details that must not appear in messages.
     pub(super) fn error(status: u16, code: &str) -> Self {
         let body = format!(
             "<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>no</Message>\
@@ -62,7 +62,7 @@ pub(super) fn entity_tag(metadata: &std::fs::Metadata) -> String {
     format!("\"{:x}-{:x}\"", changed.map_or(0, |at| at.as_nanos()), metadata.len())
 }
 
-/// The time of the last change, as HTTP says it.
+/// The modification time in HTTP's format.
 pub(super) fn http_date(metadata: &std::fs::Metadata) -> String {
     let changed = metadata.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
     let seconds = changed.map_or(0, |at| at.as_secs());
@@ -75,7 +75,7 @@ pub(super) fn http_date(metadata: &std::fs::Metadata) -> String {
     format!("{name}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} GMT")
 }
 
-/// Year, month and day of a day since 1970.
+/// The year, month and day of a day since 1970.
 fn civil(mut day: u64) -> (u64, u64, u64) {
     let leap = |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
     let mut year = 1970;
@@ -92,7 +92,7 @@ fn civil(mut day: u64) -> (u64, u64, u64) {
     (year, month as u64 + 1, day + 1)
 }
 
-/// The first byte and the one after the last; `None` when the range cannot be satisfied.
+/// The first byte and the end of the range; `None` if the range cannot be satisfied.
 pub(super) fn parse_range(range: &str, size: u64) -> Option<(u64, u64)> {
     let (start, end) = range.strip_prefix("bytes=")?.split_once('-')?;
     if start.is_empty() {

@@ -1,6 +1,6 @@
-//! Methods of an adapted array that its source answers.
+//! Methods that an adapted array forwards to its source.
 
-/// Implements these methods of [`Array`](hyperslab_core::Array) by calling those of the array in a field.
+/// Implements these methods of [`Array`](hyperslab_core::Array) by calling them on the array in a field.
 macro_rules! forward_to {
     ($inner:ident: $($method:ident),+ $(,)?) => { $($crate::adapt::forward_to!(@$method $inner);)+ };
     (@name $inner:ident) => {
@@ -108,7 +108,7 @@ macro_rules! forward_to {
             self.$inner.stored_form(chunk, reference)
         }
     };
-    // What is fetched, where it is and what that costs.
+    // Methods about fetching: requests, locations and their cost.
     (@fetch $inner:ident) => {
         fn is_remote(&self) -> bool {
             self.$inner.is_remote()

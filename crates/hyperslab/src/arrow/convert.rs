@@ -8,7 +8,7 @@ use hyperslab_core::{
     DType, Data, Elements, EnumType, StructType, TimeUnit, Validity, element_to_json, element_to_text,
 };
 
-use super::fields::{Forms, data_type, duration, timestamp};
+use super::fields::{ArrowTarget, data_type, duration, timestamp};
 
 type Result<T> = std::result::Result<T, ArrowError>;
 
@@ -17,29 +17,29 @@ pub(super) fn array_data(
     dtype: &DType,
     elements: Elements,
     length: usize,
-    forms: Forms,
+    target: ArrowTarget,
 ) -> Result<ArrayData> {
     let nulls = elements.validity.as_ref().map(|validity| null_buffer(validity, length)).transpose()?;
-    let builder = ArrayData::builder(data_type(dtype, forms)).len(length).nulls(nulls).align_buffers(true);
+    let builder = ArrayData::builder(data_type(dtype, target)).len(length).nulls(nulls).align_buffers(true);
     match (dtype, elements.data) {
         (DType::Struct(fields), data) => {
             let elements = Elements { data, validity: elements.validity };
-            struct_data(builder, fields, &elements, length, forms)
+            struct_data(builder, fields, &elements, length, target)
         }
         (_, Data::Fixed(bytes)) => {
-            fixed_data(builder, dtype, bytes, elements.validity.as_ref(), length, forms)
+            fixed_data(builder, dtype, bytes, elements.validity.as_ref(), length, target)
         }
         (DType::String | DType::Bytes | DType::Reference, Data::Variable { offsets, bytes }) => {
             builder.add_buffer(offset_buffer(offsets, length)?).add_buffer(Buffer::from(bytes)).build()
         }
         (DType::List(base), Data::List { offsets, items }) => {
             let count = items.len(base);
-            let child = array_data(base, *items, count, forms)?;
+            let child = array_data(base, *items, count, target)?;
             builder.add_buffer(offset_buffer(offsets, length)?).add_child_data(child).build()
         }
         (DType::Array(base, shape), Data::FixedList { items, .. }) => {
-            let child = array_data(base, *items, cells(shape, length)?, forms)?;
-            nested(builder, base, shape, child, length, forms)
+            let child = array_data(base, *items, cells(shape, length)?, target)?;
+            nested(builder, base, shape, child, length, target)
         }
         (_, data) => Err(wrong(format!("unexpected layout: {}", kind(&data)))),
     }
@@ -86,14 +86,14 @@ fn struct_data(
     fields: &StructType,
     elements: &Elements,
     length: usize,
-    forms: Forms,
+    target: ArrowTarget,
 ) -> Result<ArrayData> {
     let members = crate::rows::members(fields, elements).map_err(|error| wrong(error.to_string()))?;
     let children = fields
         .members
         .iter()
         .zip(members)
-        .map(|(member, held)| array_data(&member.dtype, held, length, forms))
+        .map(|(member, held)| array_data(&member.dtype, held, length, target))
         .collect::<Result<Vec<_>>>()?;
     builder.child_data(children).build()
 }
@@ -105,7 +105,7 @@ fn nested(
     shape: &[usize],
     mut child: ArrayData,
     length: usize,
-    forms: Forms,
+    target: ArrowTarget,
 ) -> Result<ArrayData> {
     if shape.is_empty() {
         return Ok(child);
@@ -113,7 +113,7 @@ fn nested(
     for axis in (1..shape.len()).rev() {
         let dtype = DType::Array(base.clone().into(), shape[axis..].to_vec());
         let count = cells(&shape[..axis], length)?;
-        child = ArrayData::builder(data_type(&dtype, forms)).len(count).add_child_data(child).build()?;
+        child = ArrayData::builder(data_type(&dtype, target)).len(count).add_child_data(child).build()?;
     }
     builder.add_child_data(child).build()
 }
@@ -124,7 +124,7 @@ fn fixed_data(
     bytes: Bytes,
     validity: Option<&Validity>,
     length: usize,
-    forms: Forms,
+    target: ArrowTarget,
 ) -> Result<ArrayData> {
     let size = dtype.size().unwrap_or(0);
     if Some(bytes.len()) != length.checked_mul(size) {
@@ -147,10 +147,10 @@ fn fixed_data(
         }
         DType::Complex64 | DType::Complex128 => {
             let part = if *dtype == DType::Complex64 { DType::Float32 } else { DType::Float64 };
-            let parts = array_data(&part, Elements::fixed(bytes), length * 2, forms)?;
+            let parts = array_data(&part, Elements::fixed(bytes), length * 2, target)?;
             builder.add_child_data(parts).build()
         }
-        DType::DateTime(unit) => dates(builder, *unit, bytes, validity, length, forms),
+        DType::DateTime(unit) => dates(builder, *unit, bytes, validity, length, target),
         DType::Duration(unit) if duration(*unit).is_some() => {
             let nulls = without_nat(&bytes, validity, length);
             builder.nulls(nulls).add_buffer(Buffer::from(bytes)).build()
@@ -162,11 +162,11 @@ fn fixed_data(
             builder.add_buffer(offset_buffer(offsets, length)?).add_buffer(Buffer::from(bytes)).build()
         }
         DType::Array(base, shape) => {
-            let child = array_data(base, Elements::fixed(bytes), cells(shape, length)?, forms)?;
-            nested(builder, base, shape, child, length, forms)
+            let child = array_data(base, Elements::fixed(bytes), cells(shape, length)?, target)?;
+            nested(builder, base, shape, child, length, target)
         }
         // No bytes at all: empty values.
-        _ if matches!(data_type(dtype, forms), DataType::LargeBinary) => builder
+        _ if matches!(data_type(dtype, target), DataType::LargeBinary) => builder
             .add_buffer(offset_buffer(vec![0; length + 1], length)?)
             .add_buffer(Buffer::from(bytes))
             .build(),
@@ -251,13 +251,13 @@ fn dates(
     bytes: Bytes,
     validity: Option<&Validity>,
     length: usize,
-    forms: Forms,
+    target: ArrowTarget,
 ) -> Result<ArrayData> {
     let nulls = without_nat(&bytes, validity, length);
     let there = |index: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(index));
     let out_of_reach =
         |tick: i64| wrong(format!("{tick} {} since 1970 is out of range for Arrow", unit.code()));
-    let buffer = match (unit, timestamp(unit, forms)) {
+    let buffer = match (unit, timestamp(unit, target)) {
         (TimeUnit::Day, _) => {
             let day = |(index, tick): (usize, i64)| match i32::try_from(tick) {
                 Ok(day) => Ok(day),

@@ -8,12 +8,12 @@ use hyperslab_core::{DType, TimeUnit};
 
 /// The capabilities of the target.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Forms {
+pub(crate) struct ArrowTarget {
     /// Whether there are timestamps in seconds. Parquet's longest unit is the millisecond.
     pub(crate) seconds: bool,
 }
 
-impl Forms {
+impl ArrowTarget {
     pub(crate) const ARROW: Self = Self { seconds: true };
     pub(crate) const PARQUET: Self = Self { seconds: false };
 }
@@ -21,10 +21,10 @@ impl Forms {
 /// The Arrow field of a column.
 #[must_use]
 pub fn field(name: &str, dtype: &DType, nullable: bool) -> Field {
-    field_in(name, dtype, nullable, Forms::ARROW)
+    field_in(name, dtype, nullable, ArrowTarget::ARROW)
 }
 
-pub(super) fn field_in(name: &str, dtype: &DType, nullable: bool, forms: Forms) -> Field {
+pub(super) fn field_in(name: &str, dtype: &DType, nullable: bool, target: ArrowTarget) -> Field {
     let mut metadata = HashMap::from([("hyperslab.dtype".to_owned(), dtype.to_string())]);
     match dtype {
         DType::Enum(named) => {
@@ -46,11 +46,11 @@ pub(super) fn field_in(name: &str, dtype: &DType, nullable: bool, forms: Forms) 
     let nullable = nullable
         || matches!(dtype, DType::DateTime(_) | DType::Duration(_))
         || matches!(dtype, DType::Enum(named) if named.is_numbered());
-    Field::new(name, data_type(dtype, forms), nullable).with_metadata(metadata)
+    Field::new(name, data_type(dtype, target), nullable).with_metadata(metadata)
 }
 
 /// Arrow's unit, and the number of its ticks per tick of ours.
-pub(super) fn timestamp(unit: TimeUnit, forms: Forms) -> Option<(ArrowUnit, i64)> {
+pub(super) fn timestamp(unit: TimeUnit, target: ArrowTarget) -> Option<(ArrowUnit, i64)> {
     Some(match unit {
         TimeUnit::Millisecond => (ArrowUnit::Millisecond, 1),
         TimeUnit::Microsecond => (ArrowUnit::Microsecond, 1),
@@ -62,7 +62,7 @@ pub(super) fn timestamp(unit: TimeUnit, forms: Forms) -> Option<(ArrowUnit, i64)
                 TimeUnit::Hour => 3600,
                 _ => 7 * 86_400,
             };
-            if forms.seconds {
+            if target.seconds {
                 (ArrowUnit::Second, seconds)
             } else {
                 (ArrowUnit::Millisecond, seconds * 1000)
@@ -83,7 +83,7 @@ pub(super) const fn duration(unit: TimeUnit) -> Option<ArrowUnit> {
     }
 }
 
-pub(super) fn data_type(dtype: &DType, forms: Forms) -> DataType {
+pub(super) fn data_type(dtype: &DType, target: ArrowTarget) -> DataType {
     match dtype {
         DType::Bool => DataType::Boolean,
         DType::Int8 => DataType::Int8,
@@ -97,24 +97,25 @@ pub(super) fn data_type(dtype: &DType, forms: Forms) -> DataType {
         DType::Float16 => DataType::Float16,
         DType::Float32 => DataType::Float32,
         DType::Float64 | DType::Float128 => DataType::Float64,
-        DType::Complex64 => DataType::FixedSizeList(item(&DType::Float32, false, forms), 2),
-        DType::Complex128 => DataType::FixedSizeList(item(&DType::Float64, false, forms), 2),
+        DType::Complex64 => DataType::FixedSizeList(item(&DType::Float32, false, target), 2),
+        DType::Complex128 => DataType::FixedSizeList(item(&DType::Float64, false, target), 2),
         DType::DateTime(TimeUnit::Day) => DataType::Date32,
         DType::DateTime(unit) => {
-            timestamp(*unit, forms).map_or(DataType::Int64, |(unit, _)| DataType::Timestamp(unit, None))
+            timestamp(*unit, target).map_or(DataType::Int64, |(unit, _)| DataType::Timestamp(unit, None))
         }
         DType::Duration(unit) => duration(*unit).map_or(DataType::Int64, DataType::Duration),
         DType::Enum(named) if named.is_numbered() => {
-            DataType::Dictionary(Box::new(data_type(&named.base, forms)), Box::new(DataType::Utf8))
+            DataType::Dictionary(Box::new(data_type(&named.base, target)), Box::new(DataType::Utf8))
         }
         // Custom codes may lack a name, so they stay integers. The field's metadata holds the names.
-        DType::Enum(named) => data_type(&named.base, forms),
+        DType::Enum(named) => data_type(&named.base, target),
         DType::Struct(fields) => {
-            let member = |member: &hyperslab_core::Member| field_in(&member.name, &member.dtype, true, forms);
+            let member =
+                |member: &hyperslab_core::Member| field_in(&member.name, &member.dtype, true, target);
             DataType::Struct(fields.members.iter().map(member).collect())
         }
-        DType::List(base) => DataType::LargeList(item(base, true, forms)),
-        DType::Array(base, shape) => shape.iter().rev().fold(data_type(base, forms), |inner, &extent| {
+        DType::List(base) => DataType::LargeList(item(base, true, target)),
+        DType::Array(base, shape) => shape.iter().rev().fold(data_type(base, target), |inner, &extent| {
             let extent = i32::try_from(extent).unwrap_or(i32::MAX);
             DataType::FixedSizeList(Arc::new(Field::new("item", inner, true)), extent)
         }),
@@ -129,6 +130,6 @@ pub(super) fn data_type(dtype: &DType, forms: Forms) -> DataType {
     }
 }
 
-fn item(dtype: &DType, nullable: bool, forms: Forms) -> Arc<Field> {
-    Arc::new(Field::new("item", data_type(dtype, forms), nullable))
+fn item(dtype: &DType, nullable: bool, target: ArrowTarget) -> Arc<Field> {
+    Arc::new(Field::new("item", data_type(dtype, target), nullable))
 }

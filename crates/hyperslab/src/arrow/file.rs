@@ -10,7 +10,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use super::fields::Forms;
+use super::fields::ArrowTarget;
 use super::{record_batch_in, schema_in};
 use crate::rows::Rows;
 
@@ -24,10 +24,10 @@ const ROW_GROUP_BYTES: usize = 64 << 20;
 /// [`Invalid`](Error::Invalid) for elements that Arrow cannot hold; [`Io`](Error::Io) if the system reports an error; otherwise
 /// any error from a batch.
 pub fn write_arrow(rows: Rows<'_>, out: &mut impl Write) -> Result<()> {
-    let schema = schema_in(&rows.columns, Forms::ARROW);
+    let schema = schema_in(&rows.columns, ArrowTarget::ARROW);
     let mut writer = FileWriter::try_new(out, &schema).map_err(arrow_failed)?;
     for batch in rows.batches {
-        let batch = record_batch_in(&rows.columns, batch?, &schema, Forms::ARROW)?;
+        let batch = record_batch_in(&rows.columns, batch?, &schema, ArrowTarget::ARROW)?;
         writer.write(&batch).map_err(arrow_failed)?;
     }
     writer.finish().map_err(arrow_failed)
@@ -39,7 +39,7 @@ pub fn write_arrow(rows: Rows<'_>, out: &mut impl Write) -> Result<()> {
 ///
 /// As [`write_arrow`].
 pub fn write_parquet(rows: Rows<'_>, out: &mut (impl Write + Send)) -> Result<()> {
-    let schema = schema_in(&rows.columns, Forms::PARQUET);
+    let schema = schema_in(&rows.columns, ArrowTarget::PARQUET);
     let level = ZstdLevel::try_new(3).map_err(parquet_failed)?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
@@ -48,7 +48,7 @@ pub fn write_parquet(rows: Rows<'_>, out: &mut (impl Write + Send)) -> Result<()
     let mut writer = ArrowWriter::try_new(out, std::sync::Arc::clone(&schema), Some(properties))
         .map_err(parquet_failed)?;
     for batch in rows.batches {
-        let batch = record_batch_in(&rows.columns, batch?, &schema, Forms::PARQUET)?;
+        let batch = record_batch_in(&rows.columns, batch?, &schema, ArrowTarget::PARQUET)?;
         writer.write(&batch).map_err(parquet_failed)?;
         if writer.in_progress_size() > ROW_GROUP_BYTES {
             writer.flush().map_err(parquet_failed)?;

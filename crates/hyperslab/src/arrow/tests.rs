@@ -11,19 +11,19 @@ fn longs(numbers: &[i64]) -> Elements {
 }
 
 #[test]
-fn numbers_are_handed_over_not_copied() -> Result<()> {
+fn numbers_are_passed_on_without_a_copy() -> Result<()> {
     let buffer = hyperslab_core::Buffer::zeroed(16)?.freeze();
     let array = to_array(&DType::Int32, Elements::fixed(buffer.clone()), 4)?;
     let numbers = array.as_primitive::<Int32Type>();
     assert_eq!(numbers.values().as_ptr().cast::<u8>(), buffer.as_ptr());
-    // Unaligned ones must be copied.
+    // Unaligned buffers must be copied.
     let array = to_array(&DType::Int32, Elements::fixed(buffer.slice(1..13)), 3)?;
     assert_eq!(array.as_primitive::<Int32Type>().values()[..], [0, 0, 0]);
     Ok(())
 }
 
 #[test]
-fn text_is_handed_over_and_checked() -> Result<()> {
+fn text_is_passed_on_and_validated() -> Result<()> {
     let validity = Validity::from_flags([true, false, true]);
     let texts = Elements::variable(["a", "", "ß"]).with_validity(Some(validity));
     let array = to_array(&DType::String, texts, 3)?;

@@ -160,7 +160,7 @@ impl Catalog {
                     homes.insert(group);
                     CatalogDimension { path: path.clone(), length, unlimited }
                 });
-                // Another length of the same name in the same group is not this dimension.
+                // A dimension of the same name but another length in the same group is a different one.
                 dimension.unlimited |= unlimited && dimension.length == length;
             }
         }
@@ -177,7 +177,7 @@ impl Total {
     }
 }
 
-/// The closest of these groups above a node.
+/// The closest of these groups at or above a node.
 fn nearest_group(groups: &HashMap<String, usize>, path: &str) -> Option<usize> {
     let mut below = path.trim_end_matches('/');
     while let Some((above, _)) = below.rsplit_once('/') {
@@ -189,8 +189,8 @@ fn nearest_group(groups: &HashMap<String, usize>, path: &str) -> Option<usize> {
     None
 }
 
-/// The highest of these groups that is `group` or above it. The root is the empty path. Looks at each home or at each group
-/// above, whichever are fewer.
+/// The highest of these groups that is `group` or above it. The root is the empty path. Iterates over the homes or
+/// over the groups above, whichever are fewer.
 fn highest_home<'h>(homes: &HashSet<&'h str>, group: &str) -> Option<&'h str> {
     if homes.len() <= depth(group) {
         let above = homes.iter().filter(|home| home.is_empty() || is_below(group, home));

@@ -14,12 +14,12 @@ use super::{Catalog, CatalogDimension, CatalogNode};
 const DIGITS: (usize, usize) = (7, 15);
 
 impl Catalog {
-    /// The header in CDL, as `ncdump -h` prints that of a NetCDF file. Nodes that CDL has no notation for (tables,
-    /// geometries, links, damaged nodes) are comments.
+    /// The header in CDL, in the format of `ncdump -h`. Nodes without a CDL notation (tables, geometries, links,
+    /// damaged nodes) become comments.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when the catalog is restricted to a node that is not a group.
+    /// [`Invalid`](Error::Invalid) if the catalog is restricted to a node that is not a group.
     pub fn to_cdl(&self) -> Result<String> {
         let root = self.nodes.first().filter(|node| matches!(node.node, Ok(Node::Group(_))));
         let root = root.ok_or_else(|| Error::invalid("CDL describes a group, not a single node"))?;
@@ -33,7 +33,7 @@ impl Catalog {
     }
 }
 
-/// The nodes of a catalog on their way to text.
+/// Writes the nodes of a catalog as CDL.
 struct Writer<'a> {
     /// The nodes of each group, in the file's order.
     members: HashMap<&'a str, Vec<(&'a str, &'a CatalogNode)>>,
@@ -44,7 +44,7 @@ struct Writer<'a> {
     out: String,
 }
 
-/// The group that a path is in, and its own name.
+/// Splits a path into its group and its own name.
 fn split(path: &str) -> (&str, &str) {
     match path.rsplit_once('/') {
         Some(("", own)) => ("/", own),

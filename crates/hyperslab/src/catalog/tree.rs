@@ -7,7 +7,7 @@ use hyperslab_core::{ArraySchema, Filter, Node};
 use super::{Catalog, CatalogNode};
 use crate::conventions::Multiscale;
 
-/// What a node is, in words: the columns of `tet info`.
+/// A readable description of a node: the columns of `tet info`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeFacts {
     /// The element type of an array, otherwise the kind of the node.
@@ -21,7 +21,7 @@ pub struct NodeFacts {
 }
 
 impl CatalogNode {
-    /// What the node is, in words.
+    /// Describes the node.
     #[must_use]
     pub fn facts(&self) -> NodeFacts {
         let facts = |kind: &str, shape: String| NodeFacts { kind: kind.into(), shape, ..Default::default() };
@@ -69,30 +69,30 @@ fn counted(number: u64, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
-/// The chunks, and the shards that hold them: `8 × 8 (shards 64 × 64)`.
+/// The chunk shape, and the shape of the shards that contain the chunks: `8 × 8 (shards 64 × 64)`.
 fn chunk_text(schema: &ArraySchema) -> String {
     if !schema.chunked {
         return schema.chunk_index.clone();
     }
-    let chunks = crossed(schema.grid.chunk_shape());
+    let chunks = join_extents(schema.grid.chunk_shape());
     match &schema.stored.shard_shape {
-        Some(shards) => format!("{chunks} (shards {})", crossed(shards)),
+        Some(shards) => format!("{chunks} (shards {})", join_extents(shards)),
         None => chunks,
     }
 }
 
 /// Extents joined by crosses: `365 × 720`. A single value has none.
-fn crossed(extents: &[u64]) -> String {
+fn join_extents(extents: &[u64]) -> String {
     if extents.is_empty() {
         return "scalar".to_owned();
     }
     extents.iter().map(u64::to_string).collect::<Vec<_>>().join(" × ")
 }
 
-/// The shape, with dimension names where there are any: `time 365 × lat 720`.
+/// The shape, with dimension names if there are any: `time 365 × lat 720`.
 fn shape_text(schema: &ArraySchema) -> String {
     if schema.dimensions.iter().all(Option::is_none) {
-        return crossed(schema.shape());
+        return join_extents(schema.shape());
     }
     let named = schema.shape().iter().zip(&schema.dimensions).map(|(extent, name)| match name {
         Some(name) => format!("{name} {extent}"),
@@ -102,7 +102,7 @@ fn shape_text(schema: &ArraySchema) -> String {
 }
 
 impl Catalog {
-    /// The nodes as an indented tree, one line a node.
+    /// The nodes as an indented tree, one line per node.
     ///
     /// ```text
     /// /
@@ -123,7 +123,7 @@ impl Catalog {
         let levels: Vec<usize> =
             shown.iter().map(|node| depth(&node.path).saturating_sub(base).max(1)).collect();
         let more = followed(&levels);
-        // Is the branch at each depth still open?
+        // Whether a branch at each depth still has nodes to come.
         let mut open: Vec<bool> = Vec::new();
         for (index, node) in shown.iter().enumerate().skip(1) {
             let (level, has_next) = (levels[index], more[index]);
@@ -147,7 +147,7 @@ impl Catalog {
     }
 }
 
-/// For each node: does another one of its group follow?
+/// For each node: whether another node of its group follows.
 fn followed(levels: &[usize]) -> Vec<bool> {
     let mut seen: Vec<bool> = Vec::new();
     let mut more = vec![false; levels.len()];
@@ -166,7 +166,7 @@ fn shown_name(node: &CatalogNode) -> String {
     one_line(&title[parent..])
 }
 
-/// Names may hold any character; a tree has one line a node.
+/// Escapes a name so that it fits on one line.
 fn one_line(name: &str) -> String {
     name.chars().map(|letter| if letter.is_control() { '�' } else { letter }).collect()
 }

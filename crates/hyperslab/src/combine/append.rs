@@ -1,4 +1,4 @@
-//! Adding stores to the end of one that exists.
+//! Appends stores to an existing store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use super::{CombineOptions, joined};
 use crate::convert::{ConvertOptions, Progress, at_once, encode_and_write};
 use crate::{Format, create};
 
-/// How stores are added to one that exists.
+/// Options for appending stores to an existing one.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AppendOptions {
-    /// How stores are opened, and what becomes of their attributes.
+    /// How stores are opened, and how their attributes are merged.
     pub combine: CombineOptions,
-    /// Memory for elements on their way.
+    /// Memory limit for elements being copied.
     pub memory: u64,
-    /// Only check, and say what would be added.
+    /// Only check, and report what would be added.
     pub dry_run: bool,
 }
 
@@ -39,28 +39,30 @@ impl Default for AppendOptions {
     }
 }
 
-/// What was added.
+/// The result of an append.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct AppendReport {
-    /// Arrays that became longer.
+    /// The number of arrays that became longer.
     pub arrays: u64,
-    /// Bytes of the elements that were added.
+    /// The size of the added elements in bytes.
     pub bytes: u64,
-    /// How long the dimension was.
+    /// The old length of the dimension.
     pub before: u64,
-    /// How long it is.
+    /// The new length of the dimension.
     pub after: u64,
-    /// What people should know, by node.
+    /// Notes for the user: node and text.
     pub notes: Vec<(String, String)>,
 }
 
-/// Adds stores to the end of another, along a dimension. Every array of the target that has the dimension becomes longer, or
-/// none does. A geometry grows along `vertex`: it gets the vertices, objects and links of the stores. HDF5 and Zarr commit each array by itself: a kill during the commit can leave arrays of different lengths.
+/// Appends stores to the end of another, along a dimension. All arrays of the target with that dimension become
+/// longer, or none does. A geometry grows along `vertex`: it gets the vertices, objects and links of the stores. HDF5
+/// and Zarr commit each array separately, so a process killed during the commit can leave arrays of different
+/// lengths.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when a store disagrees with the target, or does not follow it; the message names the
-/// difference, and nothing changes. [`Unsupported`](Error::Unsupported) where the target's format cannot grow.
+/// [`Invalid`](Error::Invalid) if a store disagrees with the target, or does not follow it; the message names the
+/// difference, and nothing changes. [`Unsupported`](Error::Unsupported) if the target's format cannot grow.
 pub fn append_along(
     target: &Path,
     sources: &[PathBuf],
@@ -80,16 +82,16 @@ pub fn append_along(
     })
 }
 
-/// The format of a target that is a geometry.
+/// The target's format if it is a geometry.
 fn geometry_format(target: &Path, options: &AppendOptions) -> Result<Option<Format>> {
     let format = crate::open_with(target, &options.combine.open)?.driver();
     Ok(format.filter(|format| format.writes_geometry()))
 }
 
-/// The names for the only dimension of a geometry.
+/// The accepted names of the only dimension of a geometry.
 const VERTICES: [&str; 2] = ["vertex", "vertices"];
 
-/// As [`append_along`], to a geometry: more vertices, objects and links.
+/// Like [`append_along`], for a geometry: adds vertices, objects and links.
 fn append_geometry(
     (target, format): (&Path, Format),
     sources: &[PathBuf],
@@ -121,7 +123,7 @@ fn check_sources(target: &Path, sources: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// As [`append_along`], to a store at a URL.
+/// Like [`append_along`], for a store at a URL.
 #[cfg(feature = "remote")]
 fn append_remote(
     url: &str,
@@ -165,7 +167,7 @@ fn append_with(
     let format = combination.store.driver().ok_or_else(|| {
         Error::unsupported(target.display().to_string(), "adding to a store of an unknown format")
     })?;
-    // Attributes of the target stay as they are.
+    // Existing attributes of the target are kept.
     let notes = combination.notes.into_iter().filter(|(_, note)| !note.starts_with("attributes ")).collect();
     let mut report = AppendReport { notes, ..AppendReport::default() };
     let create_options = CreateOptions::default().with_append(true);
@@ -192,11 +194,11 @@ fn append_with(
     Ok(report)
 }
 
-/// What is added to one array.
+/// An addition to one array.
 struct Addition {
     array: Arc<JoinedArray>,
     sink: Arc<dyn ArraySink>,
-    /// How long it was.
+    /// The old length.
     before: u64,
 }
 
@@ -207,7 +209,7 @@ impl Addition {
         let before = array.pieces.first().filter(|piece| piece.part == 0).map_or(0, |piece| piece.length);
         let sink = sink.grow(path, array.schema().shape()).map_err(|why| match why {
             Error::Invalid(why) => Error::invalid(format!(
-                "{path}: {why}; an array grows along an unlimited dimension, which `tet convert --unlimited` makes"
+                "{path}: {why}; arrays grow along unlimited dimensions, see `tet convert --unlimited`"
             )),
             other => other,
         })?;
@@ -218,7 +220,7 @@ impl Addition {
         self.array.schema().shape()[self.array.axis]
     }
 
-    /// Bytes of the elements that are new.
+    /// The size of the new elements in bytes.
     fn bytes(&self) -> u64 {
         let schema = self.array.schema();
         let mut shape = schema.shape().to_vec();
@@ -227,7 +229,7 @@ impl Addition {
         product(&shape).unwrap_or(u64::MAX).saturating_mul(item)
     }
 
-    /// Writes the chunks that are new, and those that the old end cut.
+    /// Writes the new chunks, and those that the old end cut off.
     fn write(&self, memory: u64, progress: &Progress) -> Result<()> {
         let (schema, axis, grid) = (self.array.schema(), self.array.axis, self.sink.grid());
         if self.before == self.after() || schema.is_dimension {

@@ -14,7 +14,7 @@ use hyperslab_core::{
 };
 use smallvec::smallvec;
 
-use super::parts::Parts;
+use super::parts::PartStores;
 use super::rebase::Times;
 
 /// One store's part of the array.
@@ -38,11 +38,11 @@ pub(super) struct JoinedArray {
     pub(super) axis: usize,
     /// In axis order, none of them empty.
     pub(super) pieces: Vec<Piece>,
-    pub(super) parts: Arc<Parts>,
+    pub(super) parts: Arc<PartStores>,
 }
 
 /// A chunk that is also a chunk of one store.
-struct Own {
+struct StoreChunk {
     array: Arc<dyn Array>,
     piece: usize,
     chunk: ChunkCoord,
@@ -63,7 +63,7 @@ impl JoinedArray {
     }
 
     /// The store's chunk that equals this chunk, if there is one.
-    fn own(&self, chunk: &ChunkCoord) -> Result<Option<Own>> {
+    fn own(&self, chunk: &ChunkCoord) -> Result<Option<StoreChunk>> {
         let region = self.schema.grid.region(chunk);
         let touched = self.touched(&region);
         if touched.len() != 1 {
@@ -83,11 +83,11 @@ impl JoinedArray {
         let mut own = chunk.clone();
         own[self.axis] -= start / extent;
         let same_cells = alike && schema.grid.region(&own).shape == region.shape;
-        Ok(same_cells.then_some(Own { array, piece, chunk: own }))
+        Ok(same_cells.then_some(StoreChunk { array, piece, chunk: own }))
     }
 
-    /// A chunk without stored bytes of its own. It is assembled when decoded.
-    fn put_together() -> ChunkRef {
+    /// The reference of a chunk without stored bytes, which is assembled when it is decoded.
+    fn assembled_reference() -> ChunkRef {
         let layer = Layer { spans: smallvec![], filter_mask: 0, plain: false, region: None, tag: 0 };
         ChunkRef { layers: smallvec![layer] }
     }
@@ -114,7 +114,7 @@ impl JoinedArray {
     }
 
     fn located(&self, chunk: &ChunkCoord) -> Result<Option<ChunkRef>> {
-        let Some(own) = self.own(chunk)? else { return Ok(Some(Self::put_together())) };
+        let Some(own) = self.own(chunk)? else { return Ok(Some(Self::assembled_reference())) };
         let found = own.array.locate(std::slice::from_ref(&own.chunk))?.pop().flatten();
         Ok(found.map(|reference| Self::marked(own.piece, reference)))
     }

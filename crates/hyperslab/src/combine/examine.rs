@@ -52,7 +52,7 @@ pub(super) enum ModelNode {
 
 /// Facts about one store.
 #[derive(Debug)]
-pub(super) struct Facts {
+pub(super) struct StoreFacts {
     /// The length of the dimension.
     pub(super) length: u64,
     /// The coordinate, converted to the first store's numbers.
@@ -65,7 +65,7 @@ pub(super) struct Facts {
 
 impl Model {
     /// Makes the first store the model.
-    pub(super) fn new(store: OpenStore, path: &Path, dimension: &str) -> Result<(Self, Facts)> {
+    pub(super) fn new(store: OpenStore, path: &Path, dimension: &str) -> Result<(Self, StoreFacts)> {
         let mut model = Self {
             dimension: dimension.to_owned(),
             first: path.display().to_string(),
@@ -136,12 +136,12 @@ impl Model {
     }
 
     /// Compares a store with the model.
-    pub(super) fn examine(&self, store: OpenStore, path: &Path) -> Result<Facts> {
+    pub(super) fn examine(&self, store: OpenStore, path: &Path) -> Result<StoreFacts> {
         let name = path.display().to_string();
         let differs = |what: String| Error::invalid(format!("{name}: {what}"));
         let nodes: HashMap<String, Node> = nodes_by_path(&store)?.into_iter().collect();
         let mut facts =
-            Facts { length: 0, coordinate: None, attributes: HashMap::new(), times: HashMap::new() };
+            StoreFacts { length: 0, coordinate: None, attributes: HashMap::new(), times: HashMap::new() };
         let mut length: Option<(u64, String)> = None;
         for (path, kind) in &self.nodes {
             let (axis, own) = match (kind, nodes.get(path)) {
@@ -254,7 +254,7 @@ impl Model {
     fn find_times(
         &self,
         nodes: &HashMap<String, Node>,
-        facts: &mut Facts,
+        facts: &mut StoreFacts,
     ) -> std::result::Result<(), String> {
         for (path, kind) in &self.nodes {
             let ModelNode::Joined { schema, .. } = kind else { continue };
@@ -282,7 +282,11 @@ impl Model {
         Ok(())
     }
 
-    fn coordinate_values(&self, nodes: &HashMap<String, Node>, facts: &Facts) -> Result<Option<Vec<f64>>> {
+    fn coordinate_values(
+        &self,
+        nodes: &HashMap<String, Node>,
+        facts: &StoreFacts,
+    ) -> Result<Option<Vec<f64>>> {
         let Some(path) = &self.coordinate else { return Ok(None) };
         let Some(Node::Array(array)) = nodes.get(path) else { return Ok(None) };
         let array = match facts.times.get(path) {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use hyperslab_core::{Error, Result};
 
-use super::examine::{Facts, Model};
+use super::examine::{Model, StoreFacts};
 
 /// A step between two stores that exceeds the usual step by this factor is a gap.
 const GAP: f64 = 1.5;
@@ -16,7 +16,7 @@ const MOST_GAPS: usize = 20;
 pub(super) fn sorted(
     model: &Model,
     paths: &[PathBuf],
-    all: &[Facts],
+    all: &[StoreFacts],
     first_stays: bool,
     notes: &mut Vec<(String, String)>,
 ) -> Result<Vec<usize>> {

@@ -14,7 +14,7 @@ const MOST_OPEN: usize = 256;
 
 /// The stores of a combination, by number.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct PartStores {
     paths: Vec<PathBuf>,
     options: OpenOptions,
     open: Mutex<Open>,
@@ -38,7 +38,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Parts {
+impl PartStores {
     pub(super) fn new(paths: &[PathBuf], options: &OpenOptions) -> Self {
         // Read by position, because another program may truncate a file meanwhile.
         let options = OpenOptions { mapped: false, ..options.clone() };

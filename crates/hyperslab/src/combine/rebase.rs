@@ -22,8 +22,8 @@ pub(super) fn time_axis(attributes: &Attributes) -> Option<TimeAxis> {
 }
 
 impl Times {
-    /// From an array's attributes and those of the same array in the first store. `None` if both count alike, or do not count
-    /// time.
+    /// The conversion for an array, from its attributes and those of the same array in the first store. `None` if both use the
+    /// same units, or do not count time.
     pub(super) fn new(own: &Attributes, first: &Attributes) -> Option<Self> {
         let rebase = time_axis(own)?.rebase(&time_axis(first)?)?;
         let units = first.get("units").and_then(hyperslab_core::Attribute::as_text)?;

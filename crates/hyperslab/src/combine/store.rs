@@ -11,9 +11,9 @@ use hyperslab_core::{
 
 use super::AttributeRule;
 use super::array::{JoinedArray, Piece};
-use super::examine::{Facts, Model, ModelNode};
+use super::examine::{Model, ModelNode, StoreFacts};
 use super::merge::merged;
-use super::parts::Parts;
+use super::parts::PartStores;
 use crate::OpenStore;
 use crate::adapt::Described;
 use crate::convert::default_chunk_shape;
@@ -40,9 +40,9 @@ enum Joined {
 
 impl CombinedStore {
     pub(super) fn new(
-        parts: Arc<Parts>,
+        parts: Arc<PartStores>,
         model: Model,
-        all: &[Facts],
+        all: &[StoreFacts],
         order: &[usize],
         paths: &[PathBuf],
         rule: AttributeRule,
@@ -96,7 +96,7 @@ impl CombinedStore {
 }
 
 /// Each store's piece of an array, in order.
-fn pieces(path: &str, all: &[Facts], order: &[usize]) -> Result<Vec<Piece>> {
+fn pieces(path: &str, all: &[StoreFacts], order: &[usize]) -> Result<Vec<Piece>> {
     let (mut start, mut pieces) = (0_u64, Vec::with_capacity(order.len()));
     for number in order.iter().copied().filter(|number| all[*number].length > 0) {
         let length = all[number].length;

@@ -69,7 +69,7 @@ proptest! {
 
     /// Appending gives the same result as joining.
     #[test]
-    fn what_is_added_stands_behind(before in 1_u64..8, more in prop::collection::vec(1_u64..6, 1..3), chunk in 1_u64..5) {
+    fn appended_stores_follow_the_existing_one(before in 1_u64..8, more in prop::collection::vec(1_u64..6, 1..3), chunk in 1_u64..5) {
         let folder = tempfile::tempdir().unwrap();
         let target = store(folder.path(), "all.zarr", 0, before, chunk, DAYS);
         let (mut end, mut paths) = (before as i32, Vec::new());

@@ -29,7 +29,7 @@ fn markers_are_values_of_the_stored_type() {
     assert!(typed.warnings[0].contains("no cell equals it"), "{:?}", typed.warnings);
     let exact = schema(DType::Float32, &[("missing_value", json!(f64::from(1e20_f32)).into())]);
     assert_eq!(Interpretation::of(&exact).missing, [Number::Float(f64::from(1e20_f32))]);
-    // Both markers count, each once, and a whole float is an integer.
+    // Both markers count, each once, and a float without a fraction is an integer.
     let both = schema(
         DType::Int16,
         &[("_FillValue", float32(-9999.0)), ("missing_value", json!([-9999, 7]).into())],
@@ -40,7 +40,7 @@ fn markers_are_values_of_the_stored_type() {
 }
 
 #[test]
-fn contradictions_are_told_and_ignored() {
+fn contradictions_are_reported_and_ignored() {
     let odd = schema(DType::Int16, &[("scale_factor", "two".into()), ("_FillValue", "none".into())]);
     let odd = Interpretation::of(&odd);
     assert!(odd.is_identity());
@@ -90,7 +90,7 @@ fn a_marker_of_unsigned_values_is_stated_in_the_stored_type() {
 }
 
 #[test]
-fn contradictions_are_told_with_what_was_assumed() {
+fn contradictions_are_reported_with_the_assumption_made() {
     let warnings =
         |attributes: &[(&str, Attribute)]| Interpretation::of(&schema(DType::Float32, attributes)).warnings;
     let two = warnings(&[("_FillValue", float32(-1.0)), ("missing_value", float32(-2.0))]);

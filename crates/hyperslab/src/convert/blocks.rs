@@ -6,7 +6,7 @@ use hyperslab_core::{DType, Elements, Grid, Layout, Region, Result, Values, copy
 /// few times as memory allows.
 pub(crate) fn block_grid(target: &Grid, source_chunk: &[u64], item: u64, memory: u64) -> Result<Grid> {
     // Grow first to whole source chunks, then to whole axes, last axis first.
-    let mut block = reach_grid(target, source_chunk, item, memory)?.chunk_shape().to_vec();
+    let mut block = covering_grid(target, source_chunk, item, memory)?.chunk_shape().to_vec();
     for axis in (0..block.len()).rev() {
         let (step, end) = (block[axis], target.shape()[axis].max(1));
         while block[axis] < end {
@@ -29,7 +29,7 @@ fn fits(block: &[u64], item: u64, memory: u64) -> bool {
 }
 
 /// Blocks of whole target chunks that cover whole source chunks, if those fit in memory.
-pub(crate) fn reach_grid(target: &Grid, source_chunk: &[u64], item: u64, memory: u64) -> Result<Grid> {
+pub(crate) fn covering_grid(target: &Grid, source_chunk: &[u64], item: u64, memory: u64) -> Result<Grid> {
     let mut block: Vec<u64> = target.chunk_shape().to_vec();
     for axis in (0..block.len()).rev() {
         let chunk = target.chunk_shape()[axis];

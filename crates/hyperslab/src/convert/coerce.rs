@@ -235,7 +235,7 @@ mod tests {
     use super::*;
     use crate::rows::plain_column;
 
-    fn become_of(values: &[i64], from: DType, to: DType) -> Result<Elements> {
+    fn convert_all(values: &[i64], from: DType, to: DType) -> Result<Elements> {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
         let (from, to) = (plain_column("a", from, false), plain_column("a", to, false));
         coerced(Elements::fixed(bytes), values.len(), &from, &to)
@@ -243,15 +243,15 @@ mod tests {
 
     #[test]
     fn values_that_do_not_fit_are_errors() -> Result<()> {
-        let small = become_of(&[1, -2], DType::Int64, DType::Int8)?;
+        let small = convert_all(&[1, -2], DType::Int64, DType::Int8)?;
         assert_eq!(small.as_fixed().unwrap()[..], [1, 0xfe]);
-        let error = become_of(&[1, 300], DType::Int64, DType::UInt8).unwrap_err().to_string();
+        let error = convert_all(&[1, 300], DType::Int64, DType::UInt8).unwrap_err().to_string();
         assert_eq!(error, "column a: 300 does not fit uint8");
         let day = DType::DateTime(TimeUnit::Day);
-        let ticks = become_of(&[2], day.clone(), DType::DateTime(TimeUnit::Second))?;
+        let ticks = convert_all(&[2], day.clone(), DType::DateTime(TimeUnit::Second))?;
         assert_eq!(ticks.as_fixed().unwrap()[..], 172_800_i64.to_ne_bytes());
-        assert!(become_of(&[1], DType::DateTime(TimeUnit::Second), day).is_err());
-        assert!(become_of(&[1], DType::Int64, DType::String).is_err());
+        assert!(convert_all(&[1], DType::DateTime(TimeUnit::Second), day).is_err());
+        assert!(convert_all(&[1], DType::Int64, DType::String).is_err());
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ use hyperslab_core::{
 };
 use rayon::prelude::*;
 
-use super::blocks::{block_grid, cut, reach_grid};
+use super::blocks::{block_grid, covering_grid, cut};
 use super::spec::spec_of;
 use super::{ConvertOptions, Progress};
 use crate::ArrayReader;
@@ -131,8 +131,8 @@ impl Copy {
             visit_chunks(array, &chunks, numbers, self.reader.context(), &mut encode)?;
             Ok(made)
         };
-        let write = |made: Vec<MadeChunk>| {
-            for MadeChunk { coord, encoded, as_stored } in made {
+        let write = |made: Vec<PreparedChunk>| {
+            for PreparedChunk { coord, encoded, as_stored } in made {
                 progress.check_cancelled()?;
                 sink.write(&coord, encoded)?;
                 copied.fetch_add(u64::from(as_stored), Ordering::Relaxed);
@@ -157,7 +157,7 @@ impl Copy {
         progress: &Progress,
     ) -> Result<()> {
         let item = self.spec.dtype.size().unwrap_or(64) as u64;
-        let blocks = reach_grid(sink.grid(), &self.source_chunk_shape(), item, memory / 2)?;
+        let blocks = covering_grid(sink.grid(), &self.source_chunk_shape(), item, memory / 2)?;
         let grid = &self.reader.schema().grid;
         let plan = Plan::new(grid, self.positions.clone())?;
         let many =
@@ -286,7 +286,7 @@ impl ChunkList for WholeChunks<'_> {
 }
 
 /// An encoded chunk, ready to be written.
-struct MadeChunk {
+struct PreparedChunk {
     coord: ChunkCoord,
     encoded: EncodedChunk,
     /// Whether it was copied without decoding.
@@ -300,13 +300,13 @@ fn encode_chunk(
     sink: &dyn ArraySink,
     chunks: &WholeChunks<'_>,
     adopt: bool,
-) -> Result<MadeChunk> {
+) -> Result<PreparedChunk> {
     let coord = chunk.coord().clone();
     if adopt
         && let Some((form, stored)) = chunk.stored()?
         && let Some(encoded) = sink.adopt(&coord, &form, &stored)?
     {
-        return Ok(MadeChunk { coord, encoded, as_stored: true });
+        return Ok(PreparedChunk { coord, encoded, as_stored: true });
     }
     let elements = if needs_elements(array) {
         chunk.elements()?
@@ -327,7 +327,7 @@ fn encode_chunk(
         Elements::fixed(cells.freeze())
     };
     let encoded = sink.encode(&coord, &elements)?;
-    Ok(MadeChunk { coord, encoded, as_stored: false })
+    Ok(PreparedChunk { coord, encoded, as_stored: false })
 }
 
 /// Divides a block into the target's chunks, and writes those whose region is `wanted`.
@@ -410,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn things_are_written_in_their_order_and_a_failure_ends_it() {
+    fn items_are_written_in_order_until_a_failure() {
         for (count, kept) in [
             (0, Some(3)),
             (1, Some(3)),

@@ -8,11 +8,11 @@ use hyperslab_core::{DType, Error, Node, Result, normal_path};
 use super::ConvertReport;
 use super::nodes::Item;
 use crate::Format;
-use crate::forms::{Holds, stored_arrays, stored_geometry};
+use crate::forms::{NativeSupport, stored_arrays, stored_geometry};
 use hyperslab_core::Variant;
 
 /// A node to create in the target.
-pub(super) struct Planned {
+pub(super) struct PlannedNode {
     pub(super) path: String,
     /// The path of the source node that it represents.
     pub(super) origin: String,
@@ -21,7 +21,7 @@ pub(super) struct Planned {
 
 /// Places the nodes of one group in the root, for a target without groups. Arrays of the groups above it that they need stay, unless
 /// the group has one of the same name.
-pub(super) fn place_in_root(nodes: &mut Vec<Planned>, group: &str) {
+pub(super) fn place_in_root(nodes: &mut Vec<PlannedNode>, group: &str) {
     let group = normal_path(group);
     let below = format!("{group}/");
     let mut placed = HashSet::new();
@@ -47,11 +47,11 @@ pub(super) fn planned(
     (format, variant): (Format, Option<Variant>),
     alone: bool,
     report: &mut ConvertReport,
-) -> Result<(Vec<Planned>, Option<Error>)> {
+) -> Result<(Vec<PlannedNode>, Option<Error>)> {
     let mut taken: HashSet<String> = items.iter().map(|(path, _)| path.clone()).collect();
     let dtype = |dtype: &_| format.driver().holds(dtype, variant);
     let capabilities = format.info().capabilities;
-    let holds = Holds::new(&dtype, capabilities);
+    let holds = NativeSupport::new(&dtype, capabilities);
     let (mut planned, mut refused) = (Vec::with_capacity(items.len()), None);
     for (path, item) in items {
         let mut pending = vec![(path.clone(), item)];
@@ -83,7 +83,7 @@ pub(super) fn planned(
                 _ => Ok(None),
             };
             match formed {
-                Ok(None) => planned.push(Planned { path: own, origin: path.clone(), item }),
+                Ok(None) => planned.push(PlannedNode { path: own, origin: path.clone(), item }),
                 Ok(Some((nodes, words))) => {
                     report.change(&own, words);
                     taken.extend(nodes.iter().map(|(path, _)| path.clone()));

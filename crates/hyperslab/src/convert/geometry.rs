@@ -77,8 +77,8 @@ pub(super) fn convert(
     Ok(job.report)
 }
 
-/// Adds the geometry, the arrays or the table of each source to a store of geometry: all of them or nothing. Returns how many
-/// vertices it had.
+/// Adds the geometry, arrays or table of each source to a geometry store: all of them or none. Returns the old number
+/// of vertices.
 pub(crate) fn append(
     target: &Path,
     format: Format,
@@ -99,13 +99,13 @@ pub(crate) fn append(
     Ok((before, job.report))
 }
 
-/// A store to which geometry is added.
+/// A geometry store to which sources are added.
 struct Existing {
     sink: Box<dyn GeometrySink>,
     kind: String,
-    /// How many vertices it had.
+    /// The old number of vertices.
     before: u64,
-    /// How many were added.
+    /// The number of vertices added.
     added: u64,
 }
 
@@ -114,7 +114,7 @@ impl Existing {
         let geometry = &options.geometry;
         if geometry.chunk_shape.is_some() || geometry.levels > 0 {
             return Err(Error::invalid(
-                "a store that is added to keeps its chunks and levels; leave them out",
+                "an existing store keeps its chunks and levels; leave out the options that set them",
             ));
         }
         let store = crate::open(target)?;
@@ -135,7 +135,7 @@ struct Job<'a> {
     options: &'a ConvertOptions,
     progress: &'a Progress,
     report: ConvertReport,
-    /// The store to which the geometry is added, unless it is a new one.
+    /// The store to extend, unless a new one is written.
     existing: Option<Existing>,
 }
 
@@ -144,7 +144,7 @@ impl<'a> Job<'a> {
         Self { target, format, options, progress, report: ConvertReport::default(), existing: None }
     }
 
-    /// Writes a source, or adds it to the store that is there.
+    /// Writes a source, or adds it to the existing store.
     fn add(&mut self, source: &OpenStore, nodes: &[(String, Node)]) -> Result<()> {
         let of_kind = |wanted: fn(&Node) -> bool| nodes.iter().filter(move |(_, node)| wanted(node));
         let geometries: Vec<_> = of_kind(|node| matches!(node, Node::Geometry(_))).collect();
@@ -163,8 +163,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Writes `vertices` vertices and their links: into a new store, or into the one that is there. `write` gets the number of the
-    /// first vertex.
+    /// Writes `vertices` vertices and their links, to a new store or to the existing one. `write` gets the number of
+    /// the first vertex.
     fn write(
         &mut self,
         spec: &GeometrySpec,
@@ -180,7 +180,7 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// Are the bounds of the vertices needed, for chunks of a good size?
+    /// Returns true if the chunk size has to be derived from the bounds of the vertices.
     fn needs_bounds(&self) -> bool {
         self.options.geometry.chunk_shape.is_none() && self.existing.is_none()
     }
@@ -460,7 +460,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// The ends of links to `rows` vertices, of which the first has the number `first`.
+/// The ends of links between `rows` vertices, the first of which has the number `first`.
 fn ends(path: &str, links: &Values, rows: u64, first: u64) -> Result<Vec<u64>> {
     let ends = integers(&links.dtype, &links.elements)?.into_iter();
     let ends = ends.map(|end| u64::try_from(end).ok().filter(|end| *end < rows)?.checked_add(first));

@@ -1,4 +1,4 @@
-//! Labels along dimensions, in the form that the target has for them.
+//! Converts labels along dimensions to the form that the target supports.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,25 +8,26 @@ use super::ConvertReport;
 use super::nodes::Item;
 use super::subset::cut_labels;
 use crate::Format;
-use crate::forms::{DimensionLabels, HeldLabels, MadeCoordinates, labels_of};
+use crate::forms::{CreatedCoordinates, DimensionLabels, HeldLabels, labels_of};
 
-/// CF's list of the labels of an array.
+/// CF's attribute for the labels of an array.
 const COORDINATES: &str = "coordinates";
 
-/// What becomes of labels.
+/// The labels of a conversion, and where the target stores them.
 pub(super) struct PlacedLabels {
-    made: MadeCoordinates,
-    /// Coordinates of the source that are labels in the target.
+    made: CreatedCoordinates,
+    /// Coordinates of the source that become labels in the target.
     folded: HashMap<String, Labels>,
-    /// Arrays of the source that the target keeps as labels of a dimension, beside its other arrays.
+    /// Arrays of the source that the target stores as dimension labels, beside its other arrays.
     kept: HashMap<String, DimensionLabels>,
-    /// The target states which array labels an axis, whatever its name.
+    /// Whether the target records which array labels an axis, whatever the array's name.
     names_labels: bool,
     same_format: bool,
 }
 
 impl PlacedLabels {
-    /// Adds coordinates for labels that the target does not hold to `items`, and takes those away that it holds as labels.
+    /// Adds coordinates to `items` for labels that the target cannot hold, and removes the coordinates that become
+    /// labels.
     pub(super) fn new(
         items: &mut Vec<(String, Item)>,
         format: Format,
@@ -35,7 +36,7 @@ impl PlacedLabels {
     ) -> Result<Self> {
         let capabilities = format.info().capabilities;
         let held = HeldLabels { domains: capabilities.domains, texts: capabilities.label_texts };
-        let (mut made, mut folded) = (MadeCoordinates::default(), HashMap::new());
+        let (mut made, mut folded) = (CreatedCoordinates::default(), HashMap::new());
         let (mut kept, names_labels) = (HashMap::new(), capabilities.label_texts);
         if same_format || !capabilities.several_arrays {
             return Ok(Self { made, folded, kept, names_labels, same_format });
@@ -76,7 +77,7 @@ impl PlacedLabels {
         Ok(Self { made, folded, kept, names_labels, same_format })
     }
 
-    /// Gives an array of the target its labels.
+    /// Sets the labels of an array of the target.
     pub(super) fn place(
         &self,
         path: &str,
@@ -113,7 +114,7 @@ impl PlacedLabels {
         self.name_coordinates(path, spec);
     }
 
-    /// The labels that the target keeps along a dimension of a group's arrays.
+    /// The labels that the target stores along a dimension of a group's arrays.
     fn kept_along(&self, path: &str, dimension: &str) -> Option<&DimensionLabels> {
         let group = path.rsplit_once('/').map_or("", |(group, _)| group);
         let beside = |own: &str| own.rsplit_once('/').is_some_and(|(above, _)| above == group);
@@ -121,17 +122,17 @@ impl PlacedLabels {
         self.kept.iter().filter(|(own, _)| beside(own)).map(|(_, labels)| labels).find(along)
     }
 
-    /// Gives dimensions the types that their labels tell.
+    /// Sets the types of dimensions from their labels.
     fn keep_dimension_types(&self, path: &str, spec: &mut ArraySpec) {
-        let told = |name: &Option<String>| self.kept_along(path, name.as_deref()?)?.dtype.clone();
-        let types: Vec<Option<DType>> = spec.dimensions.iter().map(told).collect();
+        let type_of = |name: &Option<String>| self.kept_along(path, name.as_deref()?)?.dtype.clone();
+        let types: Vec<Option<DType>> = spec.dimensions.iter().map(type_of).collect();
         if types.iter().any(Option::is_some) {
             spec.stored.dimension_types =
                 types.into_iter().map(|dtype| dtype.unwrap_or(DType::Int64)).collect();
         }
     }
 
-    /// Labels that the target keeps for an array need not be named by it.
+    /// Removes labels that the target stores itself from the `coordinates` attribute.
     fn forget_kept(&self, path: &str, spec: &mut ArraySpec) {
         let Some(text) = spec.attributes.get(COORDINATES).and_then(Attribute::as_text) else { return };
         let group =
@@ -148,8 +149,8 @@ impl PlacedLabels {
         }
     }
 
-    /// Names labels that are not called like their dimension in the attribute `coordinates`, by which CF finds them. Where a
-    /// label makes its name that of the dimension, the dimension keeps its own.
+    /// Adds labels whose names differ from their dimension's to the attribute `coordinates`, which CF readers use to
+    /// find them.
     fn name_coordinates(&self, path: &str, spec: &mut ArraySpec) {
         let known = spec.attributes.get(COORDINATES).and_then(Attribute::as_text).unwrap_or_default();
         let mut names: Vec<&str> = known.split_whitespace().collect();

@@ -1,7 +1,8 @@
-//! An array as an OME-Zarr image: the array itself and coarser levels of it, described as version 0.5 of the convention has it.
+//! Writes an array as an OME-Zarr image: the array itself and coarser levels of it, described as in version 0.5 of
+//! the convention.
 //!
-//! A level is an array that is computed from the source when its chunks are converted, a piece at a time, so memory does not grow
-//! with the factor between levels.
+//! A level is an array that is computed from the source piece by piece when its chunks are converted, so memory does
+//! not depend on the factor between levels.
 
 mod reduce;
 
@@ -21,18 +22,18 @@ use serde_json::{Value, json};
 use super::{ConvertOptions, ConvertReport, Progress, convert};
 use crate::{Format, OpenStore};
 
-/// Bytes of the source that are held at a time for a part of a chunk.
+/// Maximum number of source bytes held at once while computing a part of a chunk.
 const PIECE_BYTES: u64 = 16 << 20;
-/// More levels would each be of one cell.
+/// Further levels would consist of a single cell.
 const MOST_LEVELS: usize = 32;
 
-/// How a coarser level is made.
+/// How the cells of a coarser level are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Downsample {
     /// The mean of each block; integers are rounded.
     #[default]
     Mean,
-    /// The most frequent value of each block, the smallest of several: for labels.
+    /// The most frequent value of each block, and the smallest of equally frequent ones. Suitable for labels.
     Mode,
     /// The first value of each block.
     Nearest,
@@ -54,13 +55,13 @@ impl FromStr for Downsample {
     }
 }
 
-/// Writes an array as a multiscale image of `levels` coarser levels, each of half the detail of the one before. Axes of time and
-/// channels keep their detail.
+/// Writes an array as a multiscale image with `levels` coarser levels, each at half the resolution of the one before.
+/// Time and channel axes keep their length.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for an array that is no image; [`Unsupported`](Error::Unsupported) for a format without the
-/// convention; otherwise as [`convert`].
+/// [`Invalid`](Error::Invalid) if the array is not an image; [`Unsupported`](Error::Unsupported) if the format lacks
+/// the convention; otherwise as [`convert`].
 pub fn convert_multiscale(
     source: &OpenStore,
     target: &Path,
@@ -75,10 +76,12 @@ pub fn convert_multiscale(
         return Err(Error::unsupported(target.display().to_string(), what));
     }
     if options.selection != Selection::all() || options.append {
-        return Err(Error::invalid("levels are made of a whole array, in a new store"));
+        return Err(Error::invalid("coarser levels require a whole array and a new store"));
     }
     if levels > MOST_LEVELS {
-        return Err(Error::invalid(format!("{levels} levels; {MOST_LEVELS} are possible")));
+        return Err(Error::invalid(format!(
+            "{levels} levels were requested, but at most {MOST_LEVELS} are possible"
+        )));
     }
     let node = options.node.clone().map_or_else(|| source.only_node(), Ok)?;
     let array = Arc::clone(source.array(&node)?.inner());
@@ -88,7 +91,7 @@ pub fn convert_multiscale(
     convert(&view, target, format, &options, progress)
 }
 
-/// A group of one image.
+/// A group that contains one image.
 #[derive(Debug)]
 struct ImageStore {
     name: Arc<str>,
@@ -107,7 +110,9 @@ impl ImageStore {
         let axes = Axis::of(array.schema())?;
         if downsample != Downsample::Nearest && !reduce::holds(&array.schema().dtype) {
             let dtype = &array.schema().dtype;
-            return Err(Error::invalid(format!("elements of type {dtype} are downsampled by nearest alone")));
+            return Err(Error::invalid(format!(
+                "elements of type {dtype} can only be downsampled with 'nearest'"
+            )));
         }
         let mut own = vec![Arc::new(LevelArray::finest(Arc::clone(&array), &axes)?) as Arc<dyn Array>];
         let mut datasets = vec![dataset(0, &vec![1; axes.len()], downsample)];
@@ -131,7 +136,8 @@ impl ImageStore {
     }
 }
 
-/// Where the cells of a level are: the middles of the blocks that they stand for, or their first cells.
+/// The entry for a level in the metadata. Its coordinates are the centres of the blocks, or their first cells for
+/// `Nearest`.
 fn dataset(level: usize, factors: &[u64], downsample: Downsample) -> Value {
     let scale: Vec<f64> = factors.iter().map(|factor| *factor as f64).collect();
     let mut transformations = vec![json!({"type": "scale", "scale": scale})];
@@ -142,7 +148,7 @@ fn dataset(level: usize, factors: &[u64], downsample: Downsample) -> Value {
     json!({"path": level.to_string(), "coordinateTransformations": transformations})
 }
 
-/// The factor of each axis at a level: an axis of one cell does not become shorter.
+/// The factor of each axis at a level. An axis of one cell is not reduced.
 fn factors(shape: &[u64], axes: &[Axis], level: usize) -> Vec<u64> {
     let factor = |(extent, axis): (&u64, &Axis)| {
         let halvings = extent.max(&1).next_power_of_two().trailing_zeros() as usize;
@@ -159,7 +165,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// The axes of an array: by the names of its dimensions where those are the axes of an image, or else by their number.
+    /// The axes of an array, by dimension name if those are image axes, otherwise by their number.
     fn of(schema: &ArraySchema) -> Result<Vec<Self>> {
         let rank = schema.shape().len();
         if !(2..=5).contains(&rank) {
@@ -184,7 +190,7 @@ impl Axis {
         Some(Self { name: name.to_owned(), kind })
     }
 
-    /// Time, then channels, then two or three axes of space, each with a name of its own.
+    /// Checks the order: time, then channels, then two or three axes of space, all with different names.
     fn are_an_image(axes: &[Self]) -> bool {
         let order = |axis: &Self| ["time", "channel", "space"].iter().position(|kind| *kind == axis.kind);
         let sorted = axes.windows(2).all(|pair| order(&pair[0]) <= order(&pair[1]));
@@ -226,7 +232,7 @@ impl Store for ImageStore {
     }
 }
 
-/// A level: the source under the names of the image's axes, or blocks of it as cells.
+/// A level: the source with the image's axis names, or a reduction of its blocks.
 #[derive(Debug)]
 struct LevelArray {
     source: Arc<dyn Array>,
@@ -268,7 +274,7 @@ impl LevelArray {
         Ok(Self { source, schema, blocks: Some((factors.into(), downsample)) })
     }
 
-    /// The cells of a part of this level.
+    /// Computes the cells of a region of this level.
     fn part(&self, region: &Region, factors: &[u64], downsample: Downsample) -> Result<Vec<u8>> {
         let shape = self.source.schema().shape();
         let axes = |axis: usize| {
@@ -376,7 +382,7 @@ impl Array for LevelArray {
     crate::adapt::forward_to!(source: fetch);
 }
 
-/// A box in pieces of at most so many cells.
+/// Divides a box into pieces of at most `most` cells.
 fn pieces(whole: &Region, most: u64) -> Vec<Region> {
     let mut waiting = vec![whole.clone()];
     let mut done = Vec::new();
@@ -404,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn axes_are_named_as_an_image_has_them() {
+    fn axes_get_the_names_of_an_image() {
         let schema = |names: &[&str]| {
             let shape = vec![4; names.len()];
             let mut schema = ArraySchema::new(DType::UInt8, Grid::new(&shape, &shape).unwrap());

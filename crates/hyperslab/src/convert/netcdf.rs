@@ -136,7 +136,7 @@ fn without_markers(attributes: &Attributes) -> Attributes {
 }
 
 /// An array of texts without missing-value markers, and a description of the change, if any. A marker of characters is one
-/// character, so it cannot stand for a text.
+/// character, so it cannot mark a text.
 fn without_text_markers(array: &Arc<dyn Array>) -> (Arc<dyn Array>, Option<&'static str>) {
     let own = array.schema();
     if !has_markers(&own.attributes) {

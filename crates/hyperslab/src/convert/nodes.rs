@@ -34,7 +34,7 @@ pub(super) struct Items {
     pub(super) items: Vec<(String, Item)>,
     /// The first path to each object.
     pub(super) paths: HashMap<ObjectId, String>,
-    /// Does the source show some of them under other names than the file has?
+    /// Whether the source shows some nodes under other names than the file.
     pub(super) renamed: bool,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn by_path(source: &OpenStore, only: &[String]) -> Result<Items> {
     let mut nodes = Vec::new();
     let only: Vec<String> = only.iter().map(|path| normal_path(path)).collect();
     source.walk(&mut |path, node| {
-        if is_chosen(path, &only) || matches!(node, Ok(Node::Group(_))) && is_on_the_way(path, &only) {
+        if is_chosen(path, &only) || matches!(node, Ok(Node::Group(_))) && is_above_chosen(path, &only) {
             nodes.push((path.to_owned(), node?));
         }
         Ok(())
@@ -111,7 +111,7 @@ pub(super) fn by_identity(source: &OpenStore, only: &[String]) -> Result<Option<
                 if normal_path(&below) != below {
                     return Err(source.no_path(&below));
                 }
-                if is_chosen(&below, &only) || is_on_the_way(&below, &only) {
+                if is_chosen(&below, &only) || is_above_chosen(&below, &only) {
                     found.renamed |= link.renamed;
                     pending.push((below, link.target));
                 }
@@ -134,7 +134,7 @@ fn is_chosen(path: &str, only: &[String]) -> bool {
     only.is_empty() || only.iter().any(|only| is_below(path, only))
 }
 
-fn is_on_the_way(path: &str, only: &[String]) -> bool {
+fn is_above_chosen(path: &str, only: &[String]) -> bool {
     only.iter().any(|only| is_above(path, only))
 }
 

@@ -1,4 +1,4 @@
-//! What a target is told of an array: the source's own description, as far as it goes.
+//! Describes arrays to the target, based on the source's own description.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::ConvertOptions;
 use super::subset::{cut_labels, is_whole};
 use crate::Format;
 
-/// What the target is told of an array.
+/// The description of an array for the target.
 pub(super) fn spec_of(
     schema: &ArraySchema,
     positions: &Positions,
@@ -45,12 +45,12 @@ pub(super) fn spec_of(
         .enumerate()
         .filter(|(_, axis)| axis.keep)
         .map(|(index, axis)| match schema.max_shape[index] {
-            // What could not grow cannot grow when it is cut.
+            // An axis with a fixed length keeps it when it is cut.
             Some(limit) if limit == schema.shape()[index] => Some(axis.count),
             limit => limit,
         })
         .collect();
-    // Some formats store a chunk that is larger than the array in full, and HDF5 refuses it where the axis cannot grow.
+    // Some formats store a chunk that is larger than the array. HDF5 rejects such chunks if the axis cannot grow.
     let keeps_chunk = |axis: usize| whole && same_format || max_shape[axis].is_none();
     let chunk_shape: Vec<u64> = chunk_shape
         .iter()
@@ -79,7 +79,7 @@ pub(super) fn spec_of(
     for axis in &options.unlimited {
         unlimited_axes(&spec.dimensions, axis).for_each(|axis| spec.max_shape[axis] = None);
     }
-    // What is stored in another way than before is laid out as the target does it.
+    // If the storage changes, the target chooses the layout.
     spec.stored.clone_from(&schema.stored);
     spec.stored.no_space &= whole;
     if positions.axes.iter().any(|axis| axis.step < 0) {
@@ -101,7 +101,7 @@ pub(super) fn spec_of(
     Ok(spec)
 }
 
-/// The axes of an array that one of `--unlimited` means: by number, or else by the name of their dimension.
+/// The axes of an array that an entry of `--unlimited` refers to: by number, or else by dimension name.
 fn unlimited_axes<'a>(dimensions: &'a [Option<String>], wanted: &'a str) -> impl Iterator<Item = usize> + 'a {
     let number = wanted.parse::<usize>().ok();
     let numbered = number.is_some_and(|number| number < dimensions.len());
@@ -111,7 +111,7 @@ fn unlimited_axes<'a>(dimensions: &'a [Option<String>], wanted: &'a str) -> impl
     })
 }
 
-/// Refuses filters that the format does not have, and says which was probably meant.
+/// Rejects filters that the format lacks, and suggests the closest name.
 pub(super) fn check_filters(format: Format, options: &ConvertOptions) -> Result<()> {
     let known = format.info().filters;
     let mut wanted = options.filters.iter().flatten();
@@ -126,7 +126,8 @@ pub(super) fn check_filters(format: Format, options: &ConvertOptions) -> Result<
     }
 }
 
-/// Refuses axes and chunks that were asked for and that no array has: the names of the dimensions of each, and its rank.
+/// Rejects axes and chunks for dimensions that no array has. `arrays` yields the dimension names and the rank of
+/// each.
 pub(super) fn check_wanted<'a>(
     options: &ConvertOptions,
     arrays: impl Iterator<Item = (&'a [Option<String>], usize)> + Clone,
@@ -155,7 +156,7 @@ pub(super) fn check_wanted<'a>(
     Ok(())
 }
 
-/// A note about an array of several dimensions that chunks of another number of dimensions do not apply to.
+/// A note for an array that the requested chunks do not apply to, because its rank differs.
 pub(super) fn other_rank(spec: &ArraySpec, options: &ConvertOptions) -> Option<String> {
     let wanted = options.chunk_shape.as_ref()?;
     let rank = spec.grid.rank();
@@ -165,7 +166,7 @@ pub(super) fn other_rank(spec: &ArraySpec, options: &ConvertOptions) -> Option<S
     })
 }
 
-/// How far a dimension that no array describes may grow.
+/// The maximum length of a dimension that no array describes.
 pub(super) fn dimension_limit(
     path: &str,
     length: u64,
@@ -181,7 +182,7 @@ pub(super) fn dimension_limit(
     }
 }
 
-/// Drops the names that a reader made up for dimensions without one: this prefix and the axis. A dimension with a coordinate
+/// Drops dimension names that a reader generated: this prefix and the axis number. A dimension with a coordinate
 /// needs its name.
 pub(super) fn drop_generated_names(spec: &mut ArraySpec, prefix: &str) {
     for (axis, name) in spec.dimensions.iter_mut().enumerate() {
@@ -200,11 +201,10 @@ pub(crate) fn portable_attributes(attributes: &Attributes, same_format: bool) ->
     attributes.iter().filter(|(name, _)| !bookkeeping.contains(name)).collect()
 }
 
-/// The bytes of a chunk where a good size is asked for: large enough to compress and request well, small enough for many at
-/// once.
+/// The chunk size for `auto`: large enough to compress and request well, small enough to have many in memory at once.
 pub const AUTO_CHUNK_BYTES: u64 = 4 << 20;
 
-/// Chunks of about a mebibyte, as near to cubes as the shape allows: good for slices in any direction.
+/// Chunks of about a mebibyte, as close to cubes as the shape allows, for slices in any direction.
 pub fn default_chunk_shape(shape: &[u64], item: u64) -> Vec<u64> {
     chunk_shape_of(shape, item, 1 << 20)
 }
@@ -223,18 +223,18 @@ fn chunk_shape_of(shape: &[u64], item: u64, bytes: u64) -> Vec<u64> {
     chunk
 }
 
-/// How the filters of an array are chosen.
+/// How to choose the filters of an array.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Packing<'a> {
-    /// Those that were asked for.
+pub(super) struct FilterChoice<'a> {
+    /// The requested filters.
     wanted: Option<&'a [Filter]>,
-    /// Those that every library of the target's format reads. Empty if the source's own are kept.
+    /// Filters that every library of the target's format reads. Empty if the source's own are kept.
     standard: &'static [&'static str],
-    /// Does the source have the target's format?
+    /// Whether the source has the target's format.
     same_format: bool,
 }
 
-impl<'a> Packing<'a> {
+impl<'a> FilterChoice<'a> {
     pub(super) fn new(options: &'a ConvertOptions, format: Format, same_format: bool) -> Self {
         let standard = if same_format { &[] } else { format.info().standard_filters };
         Self { wanted: options.filters.as_deref(), standard, same_format }
@@ -245,30 +245,30 @@ impl<'a> Packing<'a> {
     }
 }
 
-/// Creates the array with the filters that were asked for, or else with the source's own as far as the target has them.
-/// What it has not is told.
+/// Creates the array with the requested filters, or else with those of the source that the target supports. Reports
+/// the others.
 pub(super) fn create(
     sink: &mut dyn Sink,
     path: &str,
     spec: &mut ArraySpec,
     source: &[Filter],
-    packing: Packing<'_>,
+    filter_choice: FilterChoice<'_>,
     changed: &mut Vec<(String, String)>,
 ) -> Result<Arc<dyn ArraySink>> {
-    if let Some(wanted) = packing.wanted {
+    if let Some(wanted) = filter_choice.wanted {
         wanted.iter().try_for_each(Filter::check_level)?;
         spec.filters = wanted.to_vec();
         return sink.array(path, spec);
     }
-    let source = carried(source, packing);
+    let source = portable_filters(source, filter_choice);
     let is_wide = spec.dtype.size().is_some_and(|size| size > 1);
     let mut refused = None;
-    for filters in candidates(&source, packing, is_wide) {
+    for filters in candidates(&source, filter_choice, is_wide) {
         spec.filters = filters;
         match sink.array(path, spec) {
             Ok(array) => {
                 changed.extend(
-                    lost_filters(&source, &spec.filters, packing).map(|lost| (path.to_owned(), lost)),
+                    lost_filters(&source, &spec.filters, filter_choice).map(|lost| (path.to_owned(), lost)),
                 );
                 return Ok(array);
             }
@@ -278,11 +278,11 @@ pub(super) fn create(
             Err(why) => return Err(why),
         }
     }
-    Err(refused.unwrap_or_else(|| Error::invalid(format!("{path}: nothing was tried"))))
+    Err(refused.unwrap_or_else(|| Error::invalid(format!("{path}: no pipeline was tried"))))
 }
 
-/// The filters of the source that the target lacks, and what it has instead, in words.
-fn lost_filters(source: &[Filter], own: &[Filter], packing: Packing<'_>) -> Option<String> {
+/// Describes the source's filters that the target lacks, and their replacements.
+fn lost_filters(source: &[Filter], own: &[Filter], filter_choice: FilterChoice<'_>) -> Option<String> {
     let names = |filters: &[&Filter]| {
         let names: Vec<&str> = filters.iter().map(|filter| filter.name.as_str()).collect();
         match &names[..] {
@@ -297,11 +297,14 @@ fn lost_filters(source: &[Filter], own: &[Filter], packing: Packing<'_>) -> Opti
     let (last, words) = (lost.last()?, names(&lost));
     let word = if lost.len() == 1 { "filter" } else { "filters" };
     Some(if own.is_empty() {
-        format!("{word} {words} not carried over: stored without")
-    } else if !packing.is_standard(last) && !new.is_empty() {
+        format!("{word} {words} not portable_filters over: stored without")
+    } else if !filter_choice.is_standard(last) && !new.is_empty() {
         format!("{word} {words} replaced by {}, which every library of the format reads", names(&new))
     } else {
-        format!("{word} {words} not carried over: {} instead", names(&own.iter().collect::<Vec<_>>()))
+        format!(
+            "{word} {words} not portable_filters over: {} instead",
+            names(&own.iter().collect::<Vec<_>>())
+        )
     })
 }
 
@@ -309,11 +312,11 @@ fn lost_filters(source: &[Filter], own: &[Filter], packing: Packing<'_>) -> Opti
 const CHECKSUMS: [&str; 7] =
     ["fletcher32", "crc32c", "crc32", "adler32", "jenkins_lookup3", "checksum_md5", "checksum_sha256"];
 
-/// The source's filters by the names that other formats know them under, without what only lays cells out. Outside their own
-/// format checksums come last: a shuffle expects whole elements, which a checksum before it would not leave.
-fn carried(source: &[Filter], packing: Packing<'_>) -> Vec<Filter> {
+/// The source's filters under the names that other formats use, without those that only change the cell layout. In
+/// another format, checksums come last: a shuffle expects whole elements, which a checksum before it would not leave.
+fn portable_filters(source: &[Filter], filter_choice: FilterChoice<'_>) -> Vec<Filter> {
     let laid_out = ["transpose", "sharding_indexed", "noop"];
-    let mut carried: Vec<Filter> = source
+    let mut portable_filters: Vec<Filter> = source
         .iter()
         .filter(|filter| !laid_out.contains(&filter.name.as_str()))
         .map(|filter| {
@@ -326,23 +329,23 @@ fn carried(source: &[Filter], packing: Packing<'_>) -> Vec<Filter> {
             Filter { name: name.to_owned(), parameters: filter.parameters.clone() }
         })
         .collect();
-    if !packing.same_format {
-        carried.sort_by_key(|filter| CHECKSUMS.contains(&filter.name.as_str()));
+    if !filter_choice.same_format {
+        portable_filters.sort_by_key(|filter| CHECKSUMS.contains(&filter.name.as_str()));
     }
-    carried
+    portable_filters
 }
 
-/// The pipelines to try, the nearest to the source's first: all of it; its shuffle and compressor; another compressor in its
-/// place (gzip if the target's libraries have no better one in common, else Zstandard); nothing. `is_wide` says that elements
-/// have several bytes to shuffle.
-fn candidates(source: &[Filter], packing: Packing<'_>, is_wide: bool) -> Vec<Vec<Filter>> {
+/// The pipelines to try, the closest to the source's first: all of it; its shuffle and compressor; another compressor
+/// instead (gzip if the target's libraries have no better one in common, else Zstandard); no filters. `is_wide` means
+/// that elements have several bytes to shuffle.
+fn candidates(source: &[Filter], filter_choice: FilterChoice<'_>, is_wide: bool) -> Vec<Vec<Filter>> {
     let compressors = ["gzip", "zlib", "zstd", "lz4", "bz2", "blosc", "blosc2", "lzf", "szip", "bitshuffle"];
     let mut shuffle = source.iter().find(|filter| filter.name == "shuffle").cloned();
     let compressor = source.iter().find(|filter| compressors.contains(&filter.name.as_str())).cloned();
     let zstd = Filter::new("zstd").with("level", 3);
-    let other = if packing.is_standard(&zstd) { zstd } else { Filter::new("gzip").with("level", 4) };
-    // gzip gains much from a shuffle, which some of the others have built in.
-    if compressor.as_ref().is_some_and(|own| !packing.is_standard(own)) && is_wide {
+    let other = if filter_choice.is_standard(&zstd) { zstd } else { Filter::new("gzip").with("level", 4) };
+    // gzip benefits most from a shuffle; some of the others have one built in.
+    if compressor.as_ref().is_some_and(|own| !filter_choice.is_standard(own)) && is_wide {
         shuffle.get_or_insert_with(|| Filter::new("shuffle"));
     }
     let other = compressor.as_ref().map(|_| other);
@@ -351,7 +354,7 @@ fn candidates(source: &[Filter], packing: Packing<'_>, is_wide: bool) -> Vec<Vec
         pipelines.push(shuffle.iter().chain(&compressor).cloned().collect());
         pipelines.push(compressor.into_iter().collect());
     }
-    pipelines.retain(|pipeline| pipeline.iter().all(|filter| packing.is_standard(filter)));
+    pipelines.retain(|pipeline| pipeline.iter().all(|filter| filter_choice.is_standard(filter)));
     pipelines.push(Vec::new());
     pipelines.dedup();
     pipelines
@@ -370,16 +373,16 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_pipeline_comes_first() {
+    fn the_closest_pipeline_comes_first() {
         let source =
             [Filter::new("byteshuffle"), Filter::new("bzip2").with("level", 9), Filter::new("checksum_md5")];
-        let names = |source: &[Filter], packing: Packing<'_>| -> Vec<Vec<String>> {
-            candidates(&carried(source, packing), packing, true)
+        let names = |source: &[Filter], filter_choice: FilterChoice<'_>| -> Vec<Vec<String>> {
+            candidates(&portable_filters(source, filter_choice), filter_choice, true)
                 .iter()
                 .map(|filters| filters.iter().map(|filter| filter.name.clone()).collect())
                 .collect()
         };
-        let any = Packing { wanted: None, standard: &[], same_format: true };
+        let any = FilterChoice { wanted: None, standard: &[], same_format: true };
         let expected: &[&[&str]] = &[
             &["shuffle", "bz2", "checksum_md5"],
             &["shuffle", "bz2"],
@@ -391,19 +394,19 @@ mod tests {
         assert_eq!(names(&source, any), expected);
         assert_eq!(names(&[], any), [Vec::<String>::new()]);
         // Checksums come last in another format, and filters that only some libraries have are replaced.
-        let other = Packing { standard: &["gzip", "shuffle", "fletcher32"], same_format: false, ..any };
+        let other = FilterChoice { standard: &["gzip", "shuffle", "fletcher32"], same_format: false, ..any };
         let source = ["fletcher32", "shuffle", "gzip"].map(Filter::new);
         assert_eq!(names(&source, other)[0], ["shuffle", "gzip", "fletcher32"]);
         assert_eq!(names(&source, any)[0], ["fletcher32", "shuffle", "gzip"]);
         let zstd = [Filter::new("zstd")];
         assert_eq!(names(&zstd, other), [vec!["shuffle", "gzip"], vec!["gzip"], vec![]]);
-        let told = |source: &[Filter], own: &[&str], packing| {
-            lost_filters(source, &own.iter().copied().map(Filter::new).collect::<Vec<_>>(), packing)
+        let describe_change = |source: &[Filter], own: &[&str], filter_choice| {
+            lost_filters(source, &own.iter().copied().map(Filter::new).collect::<Vec<_>>(), filter_choice)
         };
         let words = "filter zstd replaced by shuffle and gzip, which every library of the format reads";
-        assert_eq!(told(&zstd, &["shuffle", "gzip"], other).as_deref(), Some(words));
-        let words = "filters fletcher32 and shuffle not carried over: gzip instead";
-        assert_eq!(told(&source, &["gzip"], any).as_deref(), Some(words));
-        assert_eq!(told(&source, &["fletcher32", "shuffle", "gzip"], any), None);
+        assert_eq!(describe_change(&zstd, &["shuffle", "gzip"], other).as_deref(), Some(words));
+        let words = "filters fletcher32 and shuffle not portable_filters over: gzip instead";
+        assert_eq!(describe_change(&source, &["gzip"], any).as_deref(), Some(words));
+        assert_eq!(describe_change(&source, &["fletcher32", "shuffle", "gzip"], any), None);
     }
 }

@@ -10,10 +10,10 @@ use hyperslab_core::{
     Result, Scan, Sink, Values, child_path, product,
 };
 
-use super::spec::{Packing, create, default_chunk_shape};
+use super::spec::{FilterChoice, create, default_chunk_shape};
 use super::{ConvertOptions, ConvertReport, Progress};
 use crate::TableReader;
-use crate::forms::{ArrayForm, COLUMN, DIMENSION, DUPLICATES, Form, Holds, KIND, ROW, TABLE};
+use crate::forms::{ArrayForm, COLUMN, DIMENSION, DUPLICATES, Form, KIND, NativeSupport, ROW, TABLE};
 
 /// The copy of a table.
 pub(super) struct TableCopy {
@@ -42,9 +42,9 @@ struct PartCopy {
 
 /// Context for declaring a table.
 pub(super) struct Declaration<'a, 'h> {
-    pub(super) holds: &'a Holds<'h>,
+    pub(super) holds: &'a NativeSupport<'h>,
     pub(super) options: &'a ConvertOptions,
-    pub(super) packing: Packing<'a>,
+    pub(super) filter_choice: FilterChoice<'a>,
     pub(super) filters: &'a mut Vec<(String, String)>,
     pub(super) report: &'a mut ConvertReport,
 }
@@ -58,7 +58,7 @@ impl TableCopy {
         mut attributes: Attributes,
         declaration: Declaration<'_, '_>,
     ) -> Result<Self> {
-        let Declaration { holds, options, packing, filters, report } = declaration;
+        let Declaration { holds, options, filter_choice, filters, report } = declaration;
         let scan = reader.scan(&options.selection, None)?;
         let columns = reader.schema().columns.clone();
         let mut forms = Vec::with_capacity(columns.len());
@@ -115,14 +115,14 @@ impl TableCopy {
                 }
                 let marks = if members.is_empty() { marks.clone() } else { Attributes::new() };
                 let spec = spec(rows, leaf.dtype.clone(), leaf.axes(), leaf.axis_names(), marks, options)?;
-                parts.push(PartCopy::new(sink, &own, spec, column, packing, filters)?);
+                parts.push(PartCopy::new(sink, &own, spec, column, filter_choice, filters)?);
             }
             if form.masked {
                 let flags = Form::new(&DType::Bool, holds.dtype);
                 let flags = flags.and_then(|form| Some(form.leaves().first()?.1.dtype.clone()));
                 let flags = flags.ok_or_else(|| Error::unsupported(path, "a mask in the target"))?;
                 let spec = spec(rows, flags, Vec::new(), Vec::new(), Attributes::new(), options)?;
-                parts.push(PartCopy::new(sink, &mask, spec, column, packing, filters)?);
+                parts.push(PartCopy::new(sink, &mask, spec, column, filter_choice, filters)?);
             }
             declared.push(ColumnCopy { form, parts });
         }
@@ -180,10 +180,10 @@ impl PartCopy {
         path: &str,
         mut spec: ArraySpec,
         column: &Column,
-        packing: Packing<'_>,
+        filter_choice: FilterChoice<'_>,
         filters: &mut Vec<(String, String)>,
     ) -> Result<Self> {
-        let sink = create(sink, path, &mut spec, &column.filters, packing, filters)?;
+        let sink = create(sink, path, &mut spec, &column.filters, filter_choice, filters)?;
         let each = product(&spec.grid.shape()[1..]).unwrap_or(1) as usize;
         Ok(Self { dtype: spec.dtype, sink, each, chunk: 0, waiting: Vec::new(), elements: 0 })
     }

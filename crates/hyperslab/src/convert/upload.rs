@@ -1,4 +1,4 @@
-//! Conversions into a bucket: the store is built on this machine and uploaded.
+//! Conversions into a bucket: the store is built locally and uploaded.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -13,7 +13,7 @@ use hyperslab_remote::{Present, Remote, RemoteOptions};
 use super::{ConvertOptions, ConvertReport, Progress, convert, convert_with};
 use crate::{Format, OpenOptions, OpenStore};
 
-/// Converts a store into one at a URL.
+/// Converts a store to a store at a URL.
 pub(super) fn convert_to(
     source: &OpenStore,
     url: &str,
@@ -45,7 +45,7 @@ pub(super) fn convert_to(
     Ok(report)
 }
 
-/// Adds a store to one at a URL.
+/// Appends a store to a store at a URL.
 fn add_to(
     source: &OpenStore,
     remote: &Remote,
@@ -66,7 +66,7 @@ fn add_to(
     })
 }
 
-/// Changes a store of one file at a URL: it is downloaded, changed here, and put in the place of the one that was
+/// Changes a single-file store at a URL: downloads it, changes the copy, and replaces the version that was
 /// downloaded.
 pub(crate) fn change_file<T>(
     remote: &Remote,
@@ -80,23 +80,23 @@ pub(crate) fn change_file<T>(
     Ok(done)
 }
 
-/// Does something with a copy of the file at a URL.
+/// Runs `work` on a local copy of the file at a URL.
 pub(crate) fn with_copy<T>(remote: &Remote, work: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
     let (folder, _) = copy_of(remote)?;
     work(&folder.path().join(last_name(remote)))
 }
 
-/// A folder with a copy of the file at a URL, under its own name.
+/// A temporary folder with a copy of the file at a URL, under its own name.
 fn copy_of(remote: &Remote) -> Result<(tempfile::TempDir, Present)> {
     let folder = temporary_folder()?;
     let present = remote.download(&folder.path().join(last_name(remote)))?;
     Ok((folder, present.ok_or_else(|| Error::not_found(remote.url(), "the object"))?))
 }
 
-/// What makes the sink of additions to a store.
+/// A function that creates the sink for additions to a store.
 type MakeSink = Box<dyn FnOnce(&CreateOptions) -> Result<Box<dyn Sink>>>;
 
-/// Does something with a sink of additions to the directory store at a URL, none of which gets there.
+/// Runs `work` with a sink for additions to the directory store at a URL, without publishing them.
 pub(crate) fn with_sink<T>(
     remote: &Remote,
     format: Format,
@@ -108,7 +108,8 @@ pub(crate) fn with_sink<T>(
     work(Box::new(move |options| format.driver().append_elsewhere(storage, change, options)))
 }
 
-/// Changes a directory store at a URL: `work` gets what makes the sink of the additions, and commits that sink.
+/// Changes a directory store at a URL: `work` gets a function that creates the sink for the additions, and commits
+/// that sink.
 pub(crate) fn change_directory<T>(
     remote: &Remote,
     format: Format,
@@ -126,7 +127,7 @@ pub(crate) fn change_directory<T>(
     })
 }
 
-/// Does work that a flag stops, which is set when the operation is to stop.
+/// Runs `work` with a flag that is set when the operation is cancelled.
 fn unless_stopped<T>(progress: &Progress, work: impl FnOnce(&Arc<AtomicBool>) -> Result<T>) -> Result<T> {
     let stop = Arc::new(AtomicBool::new(false));
     let ended = AtomicBool::new(false);
@@ -151,13 +152,13 @@ fn temporary_folder() -> Result<tempfile::TempDir> {
     tempfile::tempdir().map_err(|source| Error::io("the folder for temporary files", source))
 }
 
-/// The last part of a URL: some formats keep the name of their file.
+/// The last part of a URL. Some formats store their file's name.
 fn last_name(remote: &Remote) -> String {
     let url = remote.url();
     url.trim_end_matches('/').rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("store").to_owned()
 }
 
-/// The format of the store at a URL. What is not a store is not replaced.
+/// The format of the store at a URL. Anything that is not a store is not replaced.
 fn replaceable(url: &str, options: &ConvertOptions) -> Result<Format> {
     format_at(url, &options.remote).map_err(|error| match error {
         Error::Io { path, source } if source.kind() != ErrorKind::NotFound => Error::Io { path, source },

@@ -161,11 +161,11 @@ fn names(a: &EnumType, b: &EnumType) -> Option<String> {
     let differs = |one: &EnumType, other: &EnumType| {
         one.members.iter().find(|member| !other.members.contains(member)).cloned()
     };
-    let told = |member: &Option<(String, i128)>| {
+    let describe = |member: &Option<(String, i128)>| {
         member.as_ref().map_or_else(|| "nothing".to_owned(), |(name, value)| format!("{name} = {value}"))
     };
     match (differs(a, b), differs(b, a)) {
         (None, None) => None,
-        (one, other) => Some(format!("{} ≠ {}", told(&one), told(&other))),
+        (one, other) => Some(format!("{} ≠ {}", describe(&one), describe(&other))),
     }
 }

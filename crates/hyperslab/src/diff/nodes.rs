@@ -194,12 +194,12 @@ impl Comparison<'_> {
 
     fn tables(&mut self, path: &str, [a, b]: &[TableReader; 2]) -> Result<()> {
         self.report.nodes += 1;
-        let told = |reader: &TableReader| -> Vec<String> {
+        let describe = |reader: &TableReader| -> Vec<String> {
             let column = |column: &Column| format!("{}: {}", column.name, type_name(&column.dtype));
             reader.schema().columns.iter().map(column).collect()
         };
-        if told(a) != told(b) {
-            let detail = format!("{} ≠ {}", told(a).join(", "), told(b).join(", "));
+        if describe(a) != describe(b) {
+            let detail = format!("{} ≠ {}", describe(a).join(", "), describe(b).join(", "));
             self.report.add(path, "columns", detail);
             return Ok(());
         }

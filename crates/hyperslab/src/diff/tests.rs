@@ -17,7 +17,7 @@ fn compared(a: &OpenStore, b: &OpenStore, options: &DiffOptions) -> DiffReport {
 }
 
 #[test]
-fn the_first_difference_is_told() {
+fn the_first_difference_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let numbers: Vec<f32> = (0..400 * 300).map(|cell| cell as f32).collect();
     let mut others = numbers.clone();
@@ -25,7 +25,7 @@ fn the_first_difference_is_told() {
     others[300 * 350 + 1] -= 2.0;
     let (a, b) =
         (store(&folder, "a.npy", &numbers, &[400, 300]), store(&folder, "b.npy", &others, &[400, 300]));
-    // Little memory, so that there are several boxes.
+    // A low memory limit, so that there are several boxes.
     let options = DiffOptions { memory: 1 << 17, ..DiffOptions::default() };
     let report = compared(&a, &b, &options);
     let values = report.differences[0].values.as_ref().unwrap();

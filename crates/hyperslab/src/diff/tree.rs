@@ -91,7 +91,7 @@ fn check_count(store: &OpenStore, count: usize) -> Result<()> {
 
 /// Compares the links of two trees, including paths that are a link on one side and a node on the other.
 pub(super) fn compare_links(report: &mut DiffReport, a: &Tree, b: &Tree) {
-    let told = |tree: &Tree, path: &str| match (tree.links.get(path), tree.nodes.get(path)) {
+    let describe = |tree: &Tree, path: &str| match (tree.links.get(path), tree.nodes.get(path)) {
         (Some(link), _) => in_words(link),
         (None, Some(node)) => format!("{}, not a link", node.kind().one()),
         (None, None) => "nothing".to_owned(),
@@ -100,7 +100,7 @@ pub(super) fn compare_links(report: &mut DiffReport, a: &Tree, b: &Tree) {
     paths.sort();
     paths.dedup();
     for path in paths.into_iter().filter(|path| a.links.get(*path) != b.links.get(*path)) {
-        report.add(path, "link", format!("{} ≠ {}", told(a, path), told(b, path)));
+        report.add(path, "link", format!("{} ≠ {}", describe(a, path), describe(b, path)));
     }
 }
 

@@ -98,7 +98,7 @@ pub(super) fn compare(
                     }
                 }
             }
-            _ => by_spelling(dtype, a, b, count, &mut found),
+            _ => compare_canonical_bytes(dtype, a, b, count, &mut found),
         },
     }
     Ok(found)
@@ -142,8 +142,8 @@ fn numbers(dtype: &DType, elements: &Elements) -> Option<Vec<f64>> {
     })
 }
 
-/// All other elements are equal if their canonical bytes are.
-fn by_spelling(dtype: &DType, a: &Elements, b: &Elements, count: usize, found: &mut Mismatches) {
+/// All other elements are equal if their canonical bytes are equal.
+fn compare_canonical_bytes(dtype: &DType, a: &Elements, b: &Elements, count: usize, found: &mut Mismatches) {
     let (mut one, mut other) = (Vec::new(), Vec::new());
     for index in 0..count {
         one.clear();

@@ -1,4 +1,4 @@
-//! A store as it would be after changes: nodes renamed, left out, with other attributes. Nothing is written.
+//! A view of a store with changes applied: nodes renamed or left out, attributes changed. Nothing is written.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,20 +21,20 @@ pub(crate) enum AttributeEdit {
     Delete(String),
 }
 
-/// What is different in a view. Paths are those of the source unless said otherwise.
+/// The changes of a view. Paths are those of the source unless stated otherwise.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changes {
-    /// Old and new path, in the order in which they apply.
+    /// Old and new paths, in the order in which they apply.
     renames: Vec<(String, String)>,
     removed: HashSet<String>,
-    /// Only these nodes, with what is below them, and the groups above.
+    /// Only these nodes, with everything below them and the groups above.
     kept: Option<Vec<String>>,
-    /// Old and new name of dimensions.
+    /// Old and new names of dimensions.
     dimensions: HashMap<String, String>,
     attributes: HashMap<String, Vec<AttributeEdit>>,
 }
 
-/// The new path of a node: a name alone stays in the node's group.
+/// The new path of a node. A name without a slash stays in the node's group.
 pub(crate) fn new_path(from: &str, to: &str) -> String {
     if to.starts_with('/') {
         return normal_path(to);
@@ -60,7 +60,7 @@ fn is_below(path: &str, above: &str) -> bool {
 }
 
 impl Changes {
-    /// Checks edits against what is there.
+    /// Checks edits against the existing nodes.
     pub(crate) fn new(store: &OpenStore, edits: &[Edit]) -> Result<Self> {
         let mut changes = Self::default();
         for edit in edits {
@@ -77,7 +77,7 @@ impl Changes {
         Ok(changes)
     }
 
-    /// Renames a node, and the dimension of its name where it is a coordinate.
+    /// Renames a node, and its dimension if the node is a coordinate.
     pub(crate) fn rename(&mut self, store: &OpenStore, from: &str, to: &str) -> Result<()> {
         let (old, new) = (normal_path(from), new_path(from, to));
         let name = store.path().display().to_string();
@@ -113,12 +113,12 @@ impl Changes {
         Ok(())
     }
 
-    /// Renames a dimension that no array of its name describes.
+    /// Renames a dimension that has no array of the same name.
     pub(crate) fn rename_dimension(&mut self, from: &str, to: &str) {
         self.dimensions.insert(from.to_owned(), to.to_owned());
     }
 
-    /// Leaves a node out.
+    /// Leaves out a node.
     pub(crate) fn remove(&mut self, store: &OpenStore, node: &str) -> Result<()> {
         let path = normal_path(node);
         if path == "/" {
@@ -132,12 +132,12 @@ impl Changes {
         Ok(())
     }
 
-    /// Keeps only these nodes and what is below them.
+    /// Keeps only these nodes and everything below them.
     pub(crate) fn keep(&mut self, nodes: Vec<String>) {
         self.kept = Some(nodes);
     }
 
-    /// Are nodes elsewhere than before?
+    /// Returns true if any node gets another path.
     pub(crate) fn moves_nodes(&self) -> bool {
         !self.renames.is_empty()
             || !self.removed.is_empty()
@@ -174,7 +174,7 @@ impl Changes {
         removed || !kept
     }
 
-    /// The attributes of a node after the changes.
+    /// The attributes of a node with the changes applied.
     fn attributes(&self, old: &str, attributes: &Attributes) -> Attributes {
         let mut own = attributes.clone();
         for edit in self.attributes.get(old).into_iter().flatten() {
@@ -208,13 +208,13 @@ impl Changes {
     }
 }
 
-/// The store as it would be after the changes.
+/// A view of the store with the changes applied.
 pub(crate) fn edited(store: &OpenStore, changes: Changes) -> OpenStore {
     let view = EditedStore { inner: Arc::clone(store.inner()), changes };
     OpenStore::from_store(Arc::new(view), store.path())
 }
 
-/// A store as it would be after changes.
+/// A view of a store with changes applied.
 #[derive(Debug)]
 struct EditedStore {
     inner: Arc<dyn Store>,
@@ -222,7 +222,7 @@ struct EditedStore {
 }
 
 impl EditedStore {
-    /// The source's path of a node.
+    /// The path of a node in the source.
     fn source_path(&self, path: &str) -> Result<String> {
         let old = self.changes.to_old(path);
         if self.changes.to_new(&old) != path || self.changes.is_hidden(&old) {
@@ -231,7 +231,7 @@ impl EditedStore {
         Ok(old)
     }
 
-    /// The children of a group after the changes: their source's paths and new names.
+    /// The children of a group with the changes applied: their paths in the source and their new names.
     fn members(&self, path: &str, names: Vec<String>) -> Result<Vec<(String, String)>> {
         let old = self.source_path(path)?;
         let own = names.into_iter().map(|name| child_path(&old, &name));

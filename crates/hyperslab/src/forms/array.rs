@@ -9,7 +9,7 @@ use hyperslab_core::{
 };
 
 use super::derived::{Cells, Derived};
-use super::{Form, Holds, Leaf, MASK, MASK_ENDING, SHAPE, TYPE, type_text};
+use super::{Form, Leaf, MASK, MASK_ENDING, NativeSupport, SHAPE, TYPE, type_text};
 
 /// Beyond a gibibyte, padded texts may take at most this many times the bytes of the texts.
 const MOST_PADDING: u64 = 64;
@@ -27,7 +27,12 @@ impl ArrayForm {
     /// # Errors
     ///
     /// [`Unsupported`](Error::Unsupported) if the target has no form for them.
-    pub(crate) fn new(name: &str, dtype: &DType, nullable: bool, holds: &Holds<'_>) -> Result<Option<Self>> {
+    pub(crate) fn new(
+        name: &str,
+        dtype: &DType,
+        nullable: bool,
+        holds: &NativeSupport<'_>,
+    ) -> Result<Option<Self>> {
         let masked = nullable && !holds.nullable;
         if !masked && (holds.dtype)(dtype) {
             return Ok(None);
@@ -108,7 +113,7 @@ pub(crate) fn mask_path(path: &str, taken: &dyn Fn(&str) -> bool) -> String {
 /// Nodes by path, parents first, and a description of the change.
 pub(crate) type StoredNodes = (Vec<(String, Node)>, String);
 
-/// The nodes that represent an array in a target; `None` if the array is stored unchanged. `taken` tells which paths are in use.
+/// The nodes that represent an array in a target; `None` if the array is stored unchanged. `taken` returns true for paths in use.
 ///
 /// # Errors
 ///
@@ -116,7 +121,7 @@ pub(crate) type StoredNodes = (Vec<(String, Node)>, String);
 pub(crate) fn stored_arrays(
     path: &str,
     array: &Arc<dyn Array>,
-    holds: &Holds<'_>,
+    holds: &NativeSupport<'_>,
     taken: &dyn Fn(&str) -> bool,
 ) -> Result<Option<StoredNodes>> {
     let own = array.schema();
@@ -176,7 +181,7 @@ pub(crate) fn stored_arrays(
     Ok(Some((nodes, words)))
 }
 
-/// An array without dimensions or without elements, as one that has some.
+/// Adds elements to an array without dimensions or without elements.
 fn reshaped(path: &str, array: &Arc<dyn Array>) -> Result<StoredNodes> {
     let own = array.schema();
     let mut schema = own.clone();
@@ -184,7 +189,7 @@ fn reshaped(path: &str, array: &Arc<dyn Array>) -> Result<StoredNodes> {
     if own.shape().is_empty() {
         schema.grid = Grid::single(&[1]);
         schema.max_shape = vec![Some(1)];
-        // A name tells other programs that the axis is no dimension of theirs.
+        // The name tells other programs that the axis is not one of their dimensions.
         schema.dimensions = vec![Some(SCALAR.to_owned())];
         schema.labels = vec![Labels::None];
     } else {
@@ -251,9 +256,7 @@ fn measure(form: &mut Form, array: &Arc<dyn Array>) -> Result<()> {
     if cells.saturating_mul(longest) > texts.saturating_mul(MOST_PADDING).saturating_add(1 << 30) {
         return Err(Error::unsupported(
             array.name(),
-            format!(
-                "texts of which the longest has {longest} bytes: padded to it, {cells} of them are out of proportion"
-            ),
+            format!("padding {cells} texts to the longest, which has {longest} bytes,"),
         ));
     }
     form.fill_empty_text();

@@ -55,7 +55,7 @@ impl RestoredTable {
             return None;
         }
         let (columns, arrays) = numbered.into_iter().map(|(_, column, array)| (column, array)).unzip();
-        // What formats without tables hold of one is rows in any number and order.
+        // A format without tables accepts any number and order of rows.
         let duplicates = (number(&attributes, DUPLICATES) == Some(1)).then_some(true);
         let stored = StoredTable { duplicates, ..StoredTable::default() };
         Some(Self {

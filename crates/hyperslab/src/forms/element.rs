@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_come_back() {
+    fn elements_survive_a_round_trip() {
         let state: DType =
             EnumType { base: DType::Int8, members: vec![("ON".to_owned(), 1), ("OFF".to_owned(), -1)] }
                 .into();
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_an_error() {
+    fn elements_that_do_not_fit_are_errors() {
         let int8 = Form::new(&DType::Int8, &few).unwrap();
         let wide = Elements::fixed(300_i16.to_ne_bytes().to_vec());
         assert!(int8.decode(&mut [wide].into_iter(), 1).is_err());

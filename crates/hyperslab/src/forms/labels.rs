@@ -1,4 +1,5 @@
-//! Labels that a format has no place for, as coordinates: arrays along one dimension that are named like it.
+//! Stores labels that a format does not support as coordinates: arrays along one dimension, with the dimension's
+//! name.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,25 +13,25 @@ use super::derived::{Cells, Derived};
 use super::text;
 use super::types::{parse_type, type_text};
 
-/// Set on a coordinate that stands for labels which its array states itself in other formats: `domain` or `texts`.
+/// Set on a coordinate that represents labels which other formats store in the array itself: `domain` or `texts`.
 pub(crate) const LABELS: &str = "hyperslab_labels";
 
-/// Set on an array that other formats keep as labels of its dimension: `increasing`, `decreasing` or `unordered`, and the type in
-/// which the dimension counts.
+/// Set on an array that other formats store as a dimension label: `increasing`, `decreasing` or `unordered`, and the
+/// type of the dimension.
 const DIMENSION_LABEL: &str = "hyperslab_dimension_label";
 
 const DOMAIN: &str = "domain";
 const TEXTS: &str = "texts";
 
-/// The words for labels of a dimension that a format keeps beside its arrays, by their order.
+/// The names of the orders of dimension labels.
 const ORDERS: [(LabelOrder, &str); 3] = [
     (LabelOrder::Unordered, "unordered"),
     (LabelOrder::Increasing, "increasing"),
     (LabelOrder::Decreasing, "decreasing"),
 ];
 
-/// Labels of a dimension that are an array of their own, which some formats keep apart from other arrays. Elsewhere an attribute
-/// says so: their order, and the type in which the dimension counts.
+/// Labels of a dimension in a separate array. Some formats store them apart from other arrays; elsewhere, an
+/// attribute holds their order and the type of the dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DimensionLabels {
     pub(crate) order: LabelOrder,
@@ -39,7 +40,7 @@ pub(crate) struct DimensionLabels {
 }
 
 impl DimensionLabels {
-    /// What the attributes of an array say.
+    /// Parses the attribute of an array.
     pub(crate) fn parse(schema: &ArraySchema) -> Option<Self> {
         let words = text(&schema.attributes, DIMENSION_LABEL)?;
         let mut words = words.split(' ');
@@ -50,7 +51,7 @@ impl DimensionLabels {
         Some(Self { order: *order, dimension: dimension.clone(), dtype })
     }
 
-    /// Says it in the attributes.
+    /// Sets the attribute.
     pub(crate) fn set(&self, attributes: &mut Attributes) {
         let order =
             ORDERS.iter().find(|(order, _)| *order == self.order).map_or("unordered", |(_, word)| word);
@@ -59,23 +60,23 @@ impl DimensionLabels {
         attributes.set(DIMENSION_LABEL, words.join(" ").as_str());
     }
 
-    /// The attributes without it.
+    /// The attributes without the one that [`set`](Self::set) adds.
     pub(crate) fn unset(attributes: &Attributes) -> Attributes {
         attributes.filtered(|name, _| name != DIMENSION_LABEL)
     }
 }
 
-/// Longer coordinates are not made: a domain may be as long as its type counts.
+/// The maximum length of a coordinate. A domain may be as long as its type allows.
 const MOST_LABELS: u64 = 1 << 27;
-/// Cells of a chunk of a coordinate.
+/// The number of cells in a chunk of a coordinate.
 const CHUNK: u64 = 1 << 16;
 
-/// Which labels a format states in its arrays.
+/// The labels that a format can store in its arrays.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeldLabels {
-    /// Axes that count from any integer or date.
+    /// Axes that start at any integer or date.
     pub(crate) domains: bool,
-    /// A text per position.
+    /// One text per position.
     pub(crate) texts: bool,
 }
 
@@ -89,17 +90,17 @@ impl HeldLabels {
     }
 }
 
-/// Coordinates that are made for a target, by path.
+/// Coordinates created for a target, by path.
 #[derive(Debug, Default)]
-pub(crate) struct MadeCoordinates {
+pub(crate) struct CreatedCoordinates {
     pub(crate) nodes: Vec<(String, Node)>,
-    /// Labels that have no place, with the arrays that lose them.
+    /// Labels that cannot be stored, with the arrays that lose them.
     pub(crate) lost: Vec<(String, String)>,
     made: HashMap<String, (Labels, u64)>,
 }
 
-impl MadeCoordinates {
-    /// Makes a coordinate for every axis of an array whose labels the target does not hold.
+impl CreatedCoordinates {
+    /// Creates a coordinate for every axis of an array whose labels the target does not support.
     pub(crate) fn add(
         &mut self,
         path: &str,
@@ -135,7 +136,7 @@ impl MadeCoordinates {
         Ok(())
     }
 
-    /// The labels of an axis in the target, where a coordinate was made for them.
+    /// The labels of an axis in the target, if a coordinate was created for them.
     pub(crate) fn labels(&self, path: &str, schema: &ArraySchema, axis: usize) -> Option<Labels> {
         let place = self.place(path, schema.dimensions.get(axis)?.as_deref())?;
         let (labels, extent) = self.made.get(&place)?;
@@ -210,7 +211,7 @@ impl Cells for LabelCells {
     }
 }
 
-/// The labels that a coordinate stands for; `None` when it is a coordinate of its own.
+/// The labels that a coordinate represents; `None` if it is an ordinary coordinate.
 pub(crate) fn labels_of(array: &Arc<dyn Array>, held: HeldLabels) -> Result<Option<Labels>> {
     let schema = array.schema();
     let Some(kind) = text(&schema.attributes, LABELS) else { return Ok(None) };
@@ -245,7 +246,7 @@ pub(crate) fn labels_of(array: &Arc<dyn Array>, held: HeldLabels) -> Result<Opti
     }
 }
 
-/// Can an axis count in this type?
+/// Returns true if the positions of an axis can have this type.
 const fn counts(dtype: &DType) -> bool {
     matches!(
         dtype,

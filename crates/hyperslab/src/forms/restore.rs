@@ -1,7 +1,7 @@
-//! Stores in which nodes that stand in a form are what they stand for.
+//! Restores nodes that are stored in a form.
 //!
-//! Whatever does not fit (a mask of another shape, a type that the stored elements do not make) is no form: the node is shown as
-//! it is stored, with its attributes.
+//! If the marks do not match the content (a mask of another shape, a type that does not fit the stored elements), the
+//! node is shown as stored, with its attributes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use super::derived::{Cells, Derived};
 use super::types::parse_type;
 use super::{Form, KIND, MASK, MASK_ENDING, RestoredTable, SHAPE, TABLE, TYPE, text, unmarked};
 
-/// The store with its forms read back.
+/// Wraps a store so that its forms are restored.
 pub(crate) fn restored(inner: Arc<dyn Store>) -> Arc<dyn Store> {
     Arc::new(Restored { inner })
 }
 
-/// A store whose nodes are what they stand for.
+/// A store that shows the original nodes in place of their forms.
 #[derive(Debug)]
 struct Restored {
     inner: Arc<dyn Store>,
@@ -33,7 +33,7 @@ struct Restored {
 type NamedArray = (String, Arc<dyn Array>);
 
 impl Restored {
-    /// The array that a stored one stands for; `None` when it is what it is.
+    /// The original of a stored array; `None` if it is not in a form.
     fn array(&self, path: &str, stored: &Arc<dyn Array>) -> Result<Option<Arc<dyn Array>>> {
         match self.array_parts(path, stored)? {
             Some(parts) => restored_array(parts, &stored.schema().attributes),
@@ -41,7 +41,7 @@ impl Restored {
         }
     }
 
-    fn array_parts(&self, path: &str, stored: &Arc<dyn Array>) -> Result<Option<Parts>> {
+    fn array_parts(&self, path: &str, stored: &Arc<dyn Array>) -> Result<Option<FormParts>> {
         let attributes = &stored.schema().attributes;
         let (dtype, mask) = (text(attributes, TYPE), text(attributes, MASK));
         if dtype.is_none() && mask.is_none() && attributes.get(SHAPE).is_none() {
@@ -53,10 +53,10 @@ impl Restored {
         };
         let Some(form) = form else { return Ok(None) };
         let Some(mask) = self.mask(path, mask.as_deref())? else { return Ok(None) };
-        Ok(Some(Parts { form, arrays: vec![(path.to_owned(), Arc::clone(stored))], mask }))
+        Ok(Some(FormParts { form, arrays: vec![(path.to_owned(), Arc::clone(stored))], mask }))
     }
 
-    /// The mask beside a node: nothing where none is named, and `None` where the one that is named is not there.
+    /// The mask of a node: `Some(None)` if no mask is named, `None` if the named mask does not exist.
     fn mask(&self, path: &str, name: Option<&str>) -> Result<Option<Option<NamedArray>>> {
         let Some(name) = name else { return Ok(Some(None)) };
         let Some((above, own)) = path.rsplit_once('/') else { return Ok(None) };
@@ -71,7 +71,7 @@ impl Restored {
         }
     }
 
-    /// What a group stands for; `None` when it is a group.
+    /// The original of a stored group; `None` if it is an ordinary group.
     fn group(&self, path: &str, attributes: &Attributes) -> Result<Option<Node>> {
         if text(attributes, KIND).as_deref() == Some(TABLE) {
             let mut columns = Vec::new();
@@ -93,7 +93,7 @@ impl Restored {
         Ok(self.struct_array(path, attributes)?.map(Node::Array))
     }
 
-    /// The array of structs that a group stands for.
+    /// The array of structs that a group represents.
     fn struct_array(&self, path: &str, attributes: &Attributes) -> Result<Option<Arc<dyn Array>>> {
         match self.struct_parts(path, attributes)? {
             Some(parts) => restored_array(parts, attributes),
@@ -101,8 +101,9 @@ impl Restored {
         }
     }
 
-    /// The parts of the array of structs that a group stands for. Groups inside it are visited only as deep as its type is nested.
-    fn struct_parts(&self, path: &str, attributes: &Attributes) -> Result<Option<Parts>> {
+    /// The parts of the array of structs that a group represents. Nested groups are visited only as deep as the type
+    /// is nested.
+    fn struct_parts(&self, path: &str, attributes: &Attributes) -> Result<Option<FormParts>> {
         let dtype = text(attributes, TYPE).and_then(|text| parse_type(&text));
         let Some(dtype @ DType::Struct(_)) = dtype else { return Ok(None) };
         let Some(arrays) = self.leaves(path, &dtype)? else { return Ok(None) };
@@ -110,7 +111,7 @@ impl Restored {
         let Some(form) = form_of(&dtype, &stored) else { return Ok(None) };
         let mask = text(attributes, MASK);
         let Some(mask) = self.mask(path, mask.as_deref())? else { return Ok(None) };
-        Ok(Some(Parts { form, arrays, mask }))
+        Ok(Some(FormParts { form, arrays, mask }))
     }
 
     /// The arrays of a struct's members, in their order.
@@ -138,7 +139,8 @@ impl Restored {
         Ok(Some(arrays))
     }
 
-    /// Is this child the mask of a sibling? No node is opened for names that no mask has.
+    /// Returns true if this child is the mask of a sibling. Nodes are only opened if their name could be that of a
+    /// mask.
     fn is_mask(&self, path: &str, name: &str, siblings: &HashSet<String>) -> bool {
         let Some(stem) = name.trim_end_matches('_').strip_suffix(MASK_ENDING) else { return false };
         if !siblings.contains(stem) {
@@ -158,11 +160,11 @@ impl Restored {
     }
 }
 
-/// The form in which these arrays hold elements of a type; `None` when they do not.
+/// The form in which these arrays hold elements of a type; `None` if they do not match.
 fn form_of(dtype: &DType, arrays: &[&Arc<dyn Array>]) -> Option<Form> {
     let plain: Vec<&DType> = arrays.iter().map(|array| &array.schema().dtype).collect();
-    // Types are stepped down until they are stored ones. A struct is never stored as it is here, and booleans may be of
-    // either sign.
+    // Apply conversion steps until the types match the stored ones. A struct is never stored as a struct here, and
+    // booleans may be signed or unsigned.
     let mut form = Form::new(dtype, &|own| plain.contains(&own) && !matches!(own, DType::Struct(_)))?;
     if form.leaves().len() != arrays.len() {
         return None;
@@ -177,7 +179,7 @@ fn form_of(dtype: &DType, arrays: &[&Arc<dyn Array>]) -> Option<Form> {
         {
             return None;
         }
-        // The length of text is that of its axis.
+        // The length of text is the length of its axis.
         if let ([_], [extent]) = (&axes[..], &schema.shape()[rank..]) {
             form.set_text_length(number, *extent);
         }
@@ -189,17 +191,17 @@ fn form_of(dtype: &DType, arrays: &[&Arc<dyn Array>]) -> Option<Form> {
     Some(form)
 }
 
-/// The arrays that together stand for one, by their paths.
+/// The arrays that together represent one array, with their paths.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct FormParts {
     pub(super) form: Form,
-    /// The arrays of its leaves.
+    /// The arrays of the leaves.
     pub(super) arrays: Vec<(String, Arc<dyn Array>)>,
     pub(super) mask: Option<(String, Arc<dyn Array>)>,
 }
 
-/// The arrays that a node of this store stands in; `None` when it is stored as it is.
-pub(super) fn parts_of(store: Arc<dyn Store>, path: &str) -> Result<Option<Parts>> {
+/// The arrays in which a node of this store is stored; `None` if it is not in a form.
+pub(super) fn parts_of(store: Arc<dyn Store>, path: &str) -> Result<Option<FormParts>> {
     let restored = Restored { inner: store };
     let (parts, attributes) = match restored.inner.node(path) {
         Ok(Node::Array(array)) => (restored.array_parts(path, &array)?, array.schema().attributes.clone()),
@@ -208,12 +210,13 @@ pub(super) fn parts_of(store: Arc<dyn Store>, path: &str) -> Result<Option<Parts
         Err(error) => return Err(error),
     };
     let Some(parts) = parts else { return Ok(None) };
-    let again = Parts { form: parts.form.clone(), arrays: parts.arrays.clone(), mask: parts.mask.clone() };
+    let again =
+        FormParts { form: parts.form.clone(), arrays: parts.arrays.clone(), mask: parts.mask.clone() };
     Ok(restored_array(again, &attributes)?.map(|_| parts))
 }
 
-/// The array that these stand for.
-fn restored_array(parts: Parts, attributes: &Attributes) -> Result<Option<Arc<dyn Array>>> {
+/// The array that these parts represent.
+fn restored_array(parts: FormParts, attributes: &Attributes) -> Result<Option<Arc<dyn Array>>> {
     let form = parts.form;
     let arrays: Vec<Arc<dyn Array>> = parts.arrays.into_iter().map(|(_, array)| array).collect();
     let mask = parts.mask.map(|(_, mask)| mask);
@@ -230,7 +233,7 @@ fn restored_array(parts: Parts, attributes: &Attributes) -> Result<Option<Arc<dy
             return Ok(None);
         }
     }
-    let Some(shape) = meant_shape(attributes, &first.shape()[..rank]) else { return Ok(None) };
+    let Some(shape) = original_shape(attributes, &first.shape()[..rank]) else { return Ok(None) };
     let rank = shape.len();
     let mut own = unmarked(attributes);
     if text(&own, "units") == time_units(&dtype) && time_units(&dtype).is_some() {
@@ -265,8 +268,8 @@ fn restored_array(parts: Parts, attributes: &Attributes) -> Result<Option<Arc<dy
     Ok(Some(Arc::new(Derived::new(&name, schema, cells, dense))))
 }
 
-/// The shape that arrays of a stored shape stand for; `None` when the mark does not fit it.
-fn meant_shape(attributes: &Attributes, stored: &[u64]) -> Option<Vec<u64>> {
+/// The original shape of an array; `None` if the attribute does not match the stored shape.
+fn original_shape(attributes: &Attributes, stored: &[u64]) -> Option<Vec<u64>> {
     let Some(mark) = text(attributes, SHAPE) else { return Some(stored.to_vec()) };
     let shape: Vec<u64> = serde_json::from_str(&mark).ok()?;
     let scalar = shape.is_empty() && *stored == [1];
@@ -276,7 +279,7 @@ fn meant_shape(attributes: &Attributes, stored: &[u64]) -> Option<Vec<u64>> {
     (scalar || empty).then_some(shape)
 }
 
-/// What cells hold that were never written; with `true`, the format refuses such cells.
+/// The fill value of the restored array, and whether the format rejects cells that were never written.
 fn restored_fill(
     form: &Form,
     arrays: &[Arc<dyn Array>],
@@ -301,7 +304,7 @@ fn restored_fill(
     Ok((Fill::Element(element.with_validity(Some(Validity::from_flags([!missing])))), false))
 }
 
-/// Cells out of those of the leaves and of the mask.
+/// Assembles cells from those of the leaves and the mask.
 #[derive(Debug)]
 struct RestoredCells {
     sources: Vec<Arc<dyn Array>>,
@@ -421,7 +424,8 @@ mod tests {
 
     use super::*;
 
-    /// Groups that say they are tables, so deep, with several ways from each to the next, and names that lead nowhere.
+    /// Groups marked as tables, nested `depth` levels, with several paths from each to the next, and names that lead
+    /// nowhere.
     #[derive(Debug)]
     struct Maze {
         name: Arc<str>,
@@ -444,10 +448,7 @@ mod tests {
         }
 
         fn node(&self, _: &str) -> Result<Node> {
-            assert!(
-                self.looks.fetch_add(1, Ordering::Relaxed) < 10_000,
-                "the store is walked without an end"
-            );
+            assert!(self.looks.fetch_add(1, Ordering::Relaxed) < 10_000, "the walk does not end");
             let mut attributes = Attributes::new();
             attributes.set(KIND, TABLE);
             attributes.set(MASK, "b_mask");

@@ -1,4 +1,4 @@
-//! Changes to nodes that stand in a form: the arrays of the form change together.
+//! Changes nodes that are stored in a form: the arrays of the form change together.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use hyperslab_core::{
     Result, Sink, Store, StoredGroup, StoredNamedType,
 };
 
-use super::restore::{Parts, parts_of};
+use super::restore::{FormParts, parts_of};
 use super::{Form, MASK, MASK_ENDING};
 
-/// A sink that adds to a store, in which nodes are grown, renamed and removed with everything that they stand in.
+/// Wraps a sink for additions, so that nodes are grown, renamed and removed together with all arrays of their form.
 pub(crate) fn formed(inner: Box<dyn Sink>, target: &Path) -> Box<dyn Sink> {
     Box::new(FormedSink { inner, target: target.to_owned(), store: None })
 }
@@ -21,13 +21,14 @@ pub(crate) fn formed(inner: Box<dyn Sink>, target: &Path) -> Box<dyn Sink> {
 struct FormedSink {
     inner: Box<dyn Sink>,
     target: PathBuf,
-    /// The store as it was, opened when it is first needed.
+    /// The store before the changes, opened on first use.
     store: Option<Arc<dyn Store>>,
 }
 
 impl FormedSink {
-    /// The arrays that a node stands in. A store that cannot be opened has none: its sink knows better why.
-    fn parts(&mut self, path: &str) -> Result<Option<Parts>> {
+    /// The arrays in which a node is stored. If the store cannot be opened there are none; the sink will report the
+    /// reason.
+    fn parts(&mut self, path: &str) -> Result<Option<FormParts>> {
         let store = match &self.store {
             Some(store) => Arc::clone(store),
             None => match crate::open(&self.target) {
@@ -129,11 +130,11 @@ impl Sink for FormedSink {
     }
 }
 
-/// An array that stands in several, each of which takes its part of every chunk.
+/// An array that is stored in several, each of which gets its part of every chunk.
 #[derive(Debug)]
 struct FormedArray {
     form: Form,
-    /// Those of the leaves, then that of the mask.
+    /// The sinks of the leaves, then that of the mask.
     sinks: Vec<Arc<dyn ArraySink>>,
     masked: bool,
     grid: Grid,
@@ -157,7 +158,7 @@ impl FormedArray {
         if !sinks.iter().all(fits) {
             return Err(Error::unsupported(
                 path,
-                "growing an array that stands in several, which are not cut into the same chunks",
+                "growing an array that is stored in several arrays with different chunks",
             ));
         }
         let old = |sink: &Arc<dyn ArraySink>| {
@@ -168,7 +169,7 @@ impl FormedArray {
     }
 }
 
-/// What stands before the parts of each array's chunk, as little-endian numbers.
+/// The number of little-endian numbers that describe each array's part of a chunk.
 const HEADER: usize = 4;
 
 impl ArraySink for FormedArray {

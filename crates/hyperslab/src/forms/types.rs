@@ -1,6 +1,6 @@
-//! Element types as text, in the attribute that says what elements stand for.
+//! Element types as text, for the attribute with the original type.
 //!
-//! A plain type is its name. Others are JSON: `{"enum": "int8", "members": [["LAND", 1]]}`, `{"struct": [["a", "int32"]]}`,
+//! A simple type is written as its name. Others are JSON: `{"enum": "int8", "members": [["LAND", 1]]}`, `{"struct": [["a", "int32"]]}`,
 //! `{"array": "float32", "shape": [3]}`, `{"opaque": 8, "tag": "…"}`.
 
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use std::sync::Arc;
 use hyperslab_core::{DType, EnumType, OpaqueType, StructType, TimeUnit};
 use serde_json::{Value, json};
 
-/// Types in types, at most.
+/// The maximum nesting depth of types.
 const MAX_DEPTH: usize = 16;
-/// Bytes of an element, at most: a claim of a file.
+/// The maximum element size in bytes, because the size in a file is untrusted.
 const MAX_SIZE: u64 = 1 << 30;
 
 const PLAIN: [DType; 17] = [
@@ -41,7 +41,7 @@ pub(crate) fn type_text(dtype: &DType) -> Option<String> {
     })
 }
 
-/// The type that a text names.
+/// Parses the text of a type.
 pub(crate) fn parse_type(text: &str) -> Option<DType> {
     let value = match text.trim_start().starts_with('{') {
         true => serde_json::from_str(text).ok()?,
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_come_back_from_their_text() {
+    fn types_survive_a_round_trip_through_text() {
         let point = StructType::packed([
             ("a", DType::Complex128),
             ("b", DType::Array(Arc::new(DType::Int16), vec![2, 3])),

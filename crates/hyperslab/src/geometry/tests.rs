@@ -67,7 +67,7 @@ fn text(write: impl Fn(&Selected, &mut dyn std::io::Write) -> Result<()>, select
 }
 
 #[test]
-fn json_has_the_agreed_shape() {
+fn json_has_the_documented_shape() {
     let document = selected("skeleton", Some((vec![1, 0, 2, 1], 2))).to_json();
     assert_eq!(document["vertices"][2], json!([1.0, 1.0, 0.5]));
     assert_eq!(document["links"], json!([[1, 0], [2, 1]]));
@@ -76,7 +76,7 @@ fn json_has_the_agreed_shape() {
 }
 
 #[test]
-fn one_row_a_vertex() -> Result<()> {
+fn rows_have_one_row_per_vertex() -> Result<()> {
     let (columns, batch) = selected("point_cloud", None).rows()?.collect()?;
     let names: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
     assert_eq!(names, ["x", "y", "z", "radius", "color", "object"]);
@@ -117,7 +117,7 @@ fn swc_has_parents_before_children() {
 }
 
 #[test]
-fn ply_has_what_its_header_says() {
+fn ply_content_matches_its_header() {
     let mut out = Vec::new();
     write_ply(&selected("mesh", Some((vec![0, 1, 2, 0, 2, 3], 3))), &mut out).unwrap();
     let end = out.windows(11).position(|window| window == b"end_header\n").unwrap() + 11;

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_and_what_is_missing_do_not_count() {
+    fn padding_and_missing_values_do_not_count() {
         let mut loose = StructType::packed([("a", DType::UInt8), ("b", DType::UInt8)]);
         let packed = loose.clone();
         loose.members[1].offset = 3;

@@ -11,7 +11,7 @@ fn field(shape: &[u64]) -> Values {
     Values::new(DType::Float32, shape, Elements::fixed(bytes)).unwrap()
 }
 
-/// By hand: 300 x 301 cells are more than 65,536, so the longest axis is split into 151 and 150.
+/// Computed by hand: 300 x 301 cells are more than 65,536, so the longest axis is split into 151 and 150.
 #[test]
 fn large_boxes_are_hashed_by_halves() -> Result<()> {
     let field = field(&[300, 301]);
@@ -43,7 +43,7 @@ fn a_box_of_one_value_is_hashed_at_once() -> Result<()> {
 }
 
 #[test]
-fn the_hash_is_that_of_the_definition() -> Result<()> {
+fn the_hash_follows_the_definition() -> Result<()> {
     let values_ = Values::new(DType::UInt8, &[2], Elements::fixed(vec![3, 4]))?;
     let mut expected = b"hyperslab content hash 2 array\n".to_vec();
     expected.extend_from_slice(&5_u64.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Conditions on values: as users write them, and as the tests that a kernel runs.
+//! Conditions on values: parsed from text, and compiled to the tests that a kernel runs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -188,7 +188,8 @@ impl<T: Operand> Mask<T> {
         let exact = nearest::<T>(number);
         let order = compare(exact, number);
         let equal = order == Some(std::cmp::Ordering::Equal);
-        // The first lane value at or above the number, and the last at or below it; `None` if there is none.
+        // The first value of the operand type at or above the number, and the last at or below it; `None` if there is
+        // none.
         let at_least = if order == Some(std::cmp::Ordering::Less) { next_up(exact) } else { Some(exact) };
         let at_most = if order == Some(std::cmp::Ordering::Greater) { next_down(exact) } else { Some(exact) };
         self.compares |= kind != Comparison::NotEqual;
@@ -302,7 +303,7 @@ impl<T: Operand> Mask<T> {
     }
 }
 
-/// The nearest value of the lane type.
+/// The nearest value of the operand type.
 pub(super) fn nearest<T: Operand>(number: Number) -> T {
     match number {
         Number::Integer(value) => T::from_i128(value),
@@ -310,7 +311,7 @@ pub(super) fn nearest<T: Operand>(number: Number) -> T {
     }
 }
 
-/// Compares a lane value with a number, exactly.
+/// Compares an operand with a number, exactly.
 fn compare<T: Operand>(value: T, number: Number) -> Option<std::cmp::Ordering> {
     match (T::FLOAT, number) {
         (true, Number::Float(other)) => value.to_f64().partial_cmp(&other),
@@ -377,7 +378,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_comparison_is_that_of_the_numbers(value in any::<f32>(), other in any::<f64>(), near in any::<bool>()) {
+        fn comparisons_match_those_of_exact_numbers(value in any::<f32>(), other in any::<f64>(), near in any::<bool>()) {
             let other = if near { f64::from(value) + other.signum() * 1e-9 } else { other };
             for (symbol, holds) in [
                 (">", f64::from(value) > other), (">=", f64::from(value) >= other),

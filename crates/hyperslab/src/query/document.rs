@@ -89,7 +89,7 @@ pub struct Document {
     pub(super) window: Option<Window>,
     pub(super) align: Option<(String, Vec<Axis>)>,
     /// The key of the operation and its parameters.
-    pub(super) operation: Option<(&'static str, Asked)>,
+    pub(super) operation: Option<(&'static str, Requested)>,
     pub(super) axes: Vec<Axis>,
     pub(super) spill: Option<String>,
     pub(super) memory: Option<u64>,
@@ -98,7 +98,7 @@ pub struct Document {
 
 /// The operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Asked {
+pub(super) enum Requested {
     Reduce { operation: Operation, skip_nan: bool },
     Covariance { correlation: bool },
     Transform(Method),
@@ -275,7 +275,7 @@ impl Document {
                 return Err(bad("`align` cannot be combined with any other question"));
             }
         }
-        let reduces = matches!(self.operation, Some((_, Asked::Reduce { .. })));
+        let reduces = matches!(self.operation, Some((_, Requested::Reduce { .. })));
         let ordered = matches!(self.operation, Some(("median" | "quantile" | "histogram", _)));
         if self.window.is_some() {
             if self.group.is_some() {
@@ -298,14 +298,14 @@ impl Document {
                 return Err(bad("`group_by` cannot be combined with transform, covariance or correlation"));
             }
         }
-        let transforms = matches!(self.operation, Some((_, Asked::Transform(_))));
+        let transforms = matches!(self.operation, Some((_, Requested::Transform(_))));
         if has("write") && !transforms {
             return Err(bad("`write` requires a transform operation"));
         }
         if has("spill") && (has("write") || transforms) {
             return Err(bad("`spill` and `write` cannot be combined; a transform is written to `write`"));
         }
-        if matches!(self.operation, Some((_, Asked::Covariance { .. }))) && self.axes.len() != 1 {
+        if matches!(self.operation, Some((_, Requested::Covariance { .. }))) && self.axes.len() != 1 {
             return Err(bad("covariance and correlation take one axis: that of the observations"));
         }
         Ok(())

@@ -68,7 +68,7 @@ pub(super) fn spans_of_task<C: Cell>(
 }
 
 impl Explanation {
-    /// Adds what is requested from remote storage at once.
+    /// Adds the requests of one round to remote storage.
     fn add_round(&mut self, spans: &[Span], reader: &ArrayReader) -> Result<()> {
         let cost = reader.inner().fetch_cost(&spans.iter().collect::<Vec<_>>())?;
         self.rounds += u64::from(cost.requests > 0);
@@ -78,14 +78,14 @@ impl Explanation {
     }
 }
 
-/// Adds up what tasks would fetch, or lists it where that is on another machine.
+/// Adds up what tasks would fetch, or lists it for remote storage.
 struct DryRun<'a> {
     explanation: &'a mut Explanation,
-    /// Whether everything is stored as is.
+    /// Whether all chunks are stored as plain elements.
     plain: &'a mut bool,
     /// The end of the last request.
     end: &'a mut Option<(BlobKey, u64)>,
-    /// What would be fetched from another machine.
+    /// The spans that would be fetched from remote storage.
     spans: Vec<Span>,
 }
 
@@ -155,14 +155,14 @@ impl<C: Cell> ChunkVisitor for DryFold<'_, '_, C> {
     }
 
     fn visit(&mut self, chunk: &mut Chunk<'_>) -> Result<()> {
-        let told = &mut *self.run.explanation;
+        let explanation = &mut *self.run.explanation;
         let Some(reference) = chunk.reference() else {
-            told.unwritten += 1;
+            explanation.unwritten += 1;
             return Ok(());
         };
         let wanted = self.chunks.wanted(chunk.index());
         if self.fold.can_skip(chunk, &wanted) {
-            told.skipped += 1;
+            explanation.skipped += 1;
             return Ok(());
         }
         let decoded = if reference.as_plain().is_some() {
@@ -172,18 +172,18 @@ impl<C: Cell> ChunkVisitor for DryFold<'_, '_, C> {
             *self.run.plain = false;
             self.schema.decoded_bytes(chunk.coord()).unwrap_or(0) as u64
         };
-        told.decoded_bytes = told.decoded_bytes.saturating_add(decoded);
+        explanation.decoded_bytes = explanation.decoded_bytes.saturating_add(decoded);
         for span in chunk.requests(&wanted)? {
             if self.is_remote {
                 // An object of unknown size is most likely smaller than its decoded size.
-                told.stored_bytes =
-                    told.stored_bytes.saturating_add(if span.is_whole() { decoded } else { 0 });
+                explanation.stored_bytes =
+                    explanation.stored_bytes.saturating_add(if span.is_whole() { decoded } else { 0 });
                 continue;
             }
             if self.run.end.as_ref().is_none_or(|(blob, end)| *blob != span.blob || *end != span.offset) {
-                told.requests += 1;
+                explanation.requests += 1;
             }
-            told.stored_bytes = told.stored_bytes.saturating_add(span.length);
+            explanation.stored_bytes = explanation.stored_bytes.saturating_add(span.length);
             *self.run.end = Some((span.blob, span.offset.saturating_add(span.length)));
         }
         Ok(())

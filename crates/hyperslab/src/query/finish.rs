@@ -3,7 +3,7 @@
 use super::accumulate::Accumulator;
 use super::answer::Column;
 use super::axes::AxisMap;
-use super::fold::Asked;
+use super::fold::CellContext;
 use super::plan::{QueryPlan, Tile};
 use super::windows::Places;
 
@@ -40,7 +40,7 @@ impl QueryPlan {
                 groups.iter().fold(each, |n, (axis, sizes)| n * sizes[at(*axis)])
             });
             let enough = real.get(cell).is_none_or(|real| *real >= self.min_count);
-            let asked = Asked {
+            let context = CellContext {
                 operation: self.operation,
                 count: n,
                 enough,
@@ -48,7 +48,7 @@ impl QueryPlan {
                 decoded: self.decoded,
                 key,
             };
-            accumulator.fold.finish(cell, &asked, &mut column);
+            accumulator.fold.finish(cell, &context, &mut column);
             if let (Some(places), true) = (self.places, accumulator.fold.is_indexed()) {
                 self.relative(places, cell, &shape, &mut column);
             }

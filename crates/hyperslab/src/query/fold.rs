@@ -86,12 +86,12 @@ pub(super) trait Fold: Sized {
     fn copy_cell(&mut self, to: usize, other: &Self, from: usize);
 
     /// The statistic of a chunk that can replace its values, if there is one.
-    fn claim(_: &ChunkStatistics) -> Option<Number> {
+    fn exact_statistic(_: &ChunkStatistics) -> Option<Number> {
         None
     }
 
-    /// Folds the result of [`claim`](Self::claim) into the first cell.
-    fn fold_claim(&mut self, _: Number) {}
+    /// Folds the result of [`exact_statistic`](Self::exact_statistic) into the first cell.
+    fn fold_statistic(&mut self, _: Number) {}
 
     /// Returns true if no value of a chunk with these statistics can change the first cell.
     fn is_settled(&self, _: &ChunkStatistics) -> bool {
@@ -102,12 +102,12 @@ pub(super) trait Fold: Sized {
     fn missing(&mut self, _cell: usize, _count: u64) {}
 
     /// Appends the answer of a cell.
-    fn finish(&mut self, cell: usize, asked: &Asked, column: &mut Column);
+    fn finish(&mut self, cell: usize, context: &CellContext, column: &mut Column);
 }
 
-/// The question about a cell.
+/// Facts about a cell that its answer depends on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct CellContext {
     pub(super) operation: Operation,
     /// The number of values in the cell.
     pub(super) count: u64,
@@ -119,7 +119,7 @@ pub(super) struct Asked {
     pub(super) key: KeyKind,
 }
 
-impl Asked {
+impl CellContext {
     /// Returns true if there are values, and enough of them.
     pub(super) const fn some(&self) -> bool {
         self.count > 0 && self.enough
@@ -245,22 +245,22 @@ impl AnyFold {
         with_both!(own, other => own.copy_cell(to, other, from));
     }
 
-    pub(super) fn claim(&self, known: &ChunkStatistics) -> Option<Number> {
-        fn claim<F: Fold>(_: &F, known: &ChunkStatistics) -> Option<Number> {
-            F::claim(known)
+    pub(super) fn exact_statistic(&self, known: &ChunkStatistics) -> Option<Number> {
+        fn exact_statistic<F: Fold>(_: &F, known: &ChunkStatistics) -> Option<Number> {
+            F::exact_statistic(known)
         }
-        with_fold!(self, fold => claim(fold, known))
+        with_fold!(self, fold => exact_statistic(fold, known))
     }
 
     /// Returns true if statistics can replace values.
     pub(super) fn uses_statistics(&self) -> bool {
         let number = Some(Number::Integer(0));
         let all = ChunkStatistics { min: number, max: number, sum: number, ..ChunkStatistics::default() };
-        self.claim(&all).is_some()
+        self.exact_statistic(&all).is_some()
     }
 
-    pub(super) fn fold_claim(&mut self, claim: Number) {
-        with_fold!(self, fold => fold.fold_claim(claim));
+    pub(super) fn fold_statistic(&mut self, statistic: Number) {
+        with_fold!(self, fold => fold.fold_statistic(statistic));
     }
 
     pub(super) fn is_settled(&self, known: &ChunkStatistics) -> bool {
@@ -271,7 +271,7 @@ impl AnyFold {
         with_fold!(self, fold => fold.missing(cell, count));
     }
 
-    pub(super) fn finish(&mut self, cell: usize, asked: &Asked, column: &mut Column) {
-        with_fold!(self, fold => fold.finish(cell, asked, column));
+    pub(super) fn finish(&mut self, cell: usize, context: &CellContext, column: &mut Column) {
+        with_fold!(self, fold => fold.finish(cell, context, column));
     }
 }

@@ -5,8 +5,8 @@ use hyperslab_core::{DType, Elements, Error, Result, Values as Answers};
 use super::Operation;
 use super::answer::{Answer, AnswerAxis, Column};
 use super::fold::{
-    AnyFold, Asked, Count, FloatExtreme, FloatProduct, FloatSum, IntegerExtreme, IntegerProduct, IntegerSum,
-    Moments, Values,
+    AnyFold, CellContext, Count, FloatExtreme, FloatProduct, FloatSum, IntegerExtreme, IntegerProduct,
+    IntegerSum, Moments, Values,
 };
 use super::operand::{Cell, KeyKind, Operand, Stored, for_stored};
 
@@ -121,7 +121,7 @@ impl GroupedFold {
         let mut column = Column::with_capacity(groups);
         let key = self.stored.map_or(KeyKind::Signed, Stored::key_kind);
         for group in 0..groups {
-            let asked = Asked {
+            let context = CellContext {
                 operation: self.operation,
                 count: self.counts[group],
                 enough: true,
@@ -129,7 +129,7 @@ impl GroupedFold {
                 decoded: false,
                 key,
             };
-            self.fold.finish(group, &asked, &mut column);
+            self.fold.finish(group, &context, &mut column);
         }
         let axis = AnswerAxis { name: None, extent: groups as u64, labels: None };
         let answer = Answer {

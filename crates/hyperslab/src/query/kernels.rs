@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_longer_than_a_block_are_cut() {
+    fn rows_longer_than_a_block_are_split() {
         let values: Vec<f32> = (0..20 * 1500).map(|i| i as f32).collect();
         check(Rows { values: &values, length: 1500, each: 1500 });
         check(Rows { values: &values, length: 1400, each: 1500 });

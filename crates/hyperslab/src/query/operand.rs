@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn not_a_number_comes_last() {
+    fn nan_comes_last() {
         assert!(f64::NAN.key() > f64::INFINITY.key());
         assert!((-f64::NAN).key() > f64::INFINITY.key());
         assert_eq!((-0.0_f32).key(), 0.0_f32.key());

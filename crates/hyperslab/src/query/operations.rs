@@ -440,7 +440,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operation_has_a_row_of_its_own() {
+    fn every_operation_has_its_own_row() {
         for (number, info) in OPERATIONS.iter().enumerate() {
             let operation = info.operation(&Parameters::default());
             assert_eq!(operation.info().name, info.name);

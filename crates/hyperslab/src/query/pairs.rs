@@ -197,7 +197,7 @@ pub fn matrix(array: &ArrayReader, selection: &Selection, axis: usize, correlati
         part.axes[axis] = cut(part.axes[axis], at, each.min(observations - at));
         let mut values = numbers(array, part)?;
         if axis == 1 {
-            // One observation after another.
+            // The observations, one after another.
             let count = values.len() / variables.max(1);
             values = (0..values.len()).map(|i| values[i % variables * count + i / variables]).collect();
         }

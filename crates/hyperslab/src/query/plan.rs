@@ -191,7 +191,7 @@ impl QueryPlan {
         if plan.plan.positions().cells().is_none_or(|cells| i64::try_from(cells).is_err()) {
             return Err(Error::invalid(format!("{}: the number of cells overflows", plan.name)));
         }
-        plan.affordable()?;
+        plan.check_memory()?;
         let geometry = plan.geometry(&plan.first_fold())?;
         plan.tasks = 0..geometry.tiles * geometry.runs;
         Ok(plan)
@@ -205,7 +205,7 @@ impl QueryPlan {
             Operation::Histogram { bins, range, .. } => {
                 if bins == 0 || bins > MOST_BINS {
                     return Err(Error::invalid(format!(
-                        "a histogram has 1 to {MOST_BINS} bins, but {bins} were asked for"
+                        "a histogram has 1 to {MOST_BINS} bins, but {bins} were requested"
                     )));
                 }
                 if let Some((low, high)) = range
@@ -311,7 +311,7 @@ impl QueryPlan {
             .ok_or_else(|| Error::invalid(format!("{}: the number of answers overflows", self.name)))
     }
 
-    fn affordable(&self) -> Result<()> {
+    fn check_memory(&self) -> Result<()> {
         let each = if self.integral() { 17 } else { 9 };
         let bytes = self.answers()?.saturating_mul(each);
         if bytes > self.memory {

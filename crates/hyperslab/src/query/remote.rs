@@ -91,7 +91,7 @@ impl QueryPlan {
                 let send = |wave: &Wave| {
                     let fetched = wave.fetch(reader).map(|array| (array, wave.tasks.clone()));
                     let failed = fetched.is_err();
-                    // Whoever failed takes no more.
+                    // After a failure, no more waves are received.
                     sender.send(fetched).is_ok() && !failed
                 };
                 for task in tasks {

@@ -77,16 +77,16 @@ pub(super) fn fold_from_statistics<T: Operand>(
     {
         return false;
     }
-    let claim = into.fold.claim(known);
-    let fits = match claim {
-        Some(Number::Float(claim)) => T::FLOAT && claim.is_finite(),
+    let statistic = into.fold.exact_statistic(known);
+    let fits = match statistic {
+        Some(Number::Float(statistic)) => T::FLOAT && statistic.is_finite(),
         Some(Number::Integer(_)) => !T::FLOAT,
         None => false,
     };
-    if let Some(claim) = claim.filter(|_| fits) {
+    if let Some(statistic) = statistic.filter(|_| fits) {
         let cells = product(counts).unwrap_or(0);
         into.counts.first_mut().into_iter().for_each(|count| *count += cells);
-        into.fold.fold_claim(claim);
+        into.fold.fold_statistic(statistic);
     }
     fits
 }

@@ -92,7 +92,7 @@ impl Array for Memory {
     }
     fn statistics(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkStatistics>>> {
         let Some(hint) = self.statistics else { return Ok(vec![None; chunks.len()]) };
-        // A lie: every chunk claims to hold only -1000.
+        // These statistics are false: every chunk claims to hold only -1000.
         let lie = Some(Number::Integer(-1000));
         Ok(vec![
             Some(ChunkStatistics { min: lie, max: lie, hint, ..ChunkStatistics::default() });
@@ -254,7 +254,11 @@ fn values_of(values: &Values) -> Vec<Value> {
 }
 
 /// The answer of one cell, computed in the simplest way: `(float, exact)`, or `None` if it is missing.
-fn plainly(operation: Operation, skip_nan: bool, given: &[(u64, Value)]) -> Option<(f64, Option<i128>)> {
+fn expected_answer(
+    operation: Operation,
+    skip_nan: bool,
+    given: &[(u64, Value)],
+) -> Option<(f64, Option<i128>)> {
     let all: Vec<(u64, Value)> =
         given.iter().copied().filter(|(_, value)| !skip_nan || !value.float.is_nan()).collect();
     let floats: Vec<f64> = all.iter().map(|(_, value)| value.float).collect();
@@ -363,7 +367,7 @@ fn naive(query: &Query, array: &ArrayReader, over: &[usize]) -> Vec<Option<(f64,
             groups[cell as usize].push((at, *value));
         }
     }
-    groups.iter().map(|group| plainly(query.operation, query.skip_nan, group)).collect()
+    groups.iter().map(|group| expected_answer(query.operation, query.skip_nan, group)).collect()
 }
 
 fn same(found: &Answer, expected: &[Option<(f64, Option<i128>)>]) -> std::result::Result<(), String> {
@@ -419,7 +423,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(768))]
 
     #[test]
-    fn chunks_fold_as_the_whole_does(
+    fn folding_chunks_equals_folding_the_whole(
         stored in stored(),
         operation in operations(),
         picks in prop::collection::vec((0_u64..9, 0_u64..9, 0_u64..9, any::<bool>()), 3),
@@ -458,7 +462,7 @@ proptest! {
 
     /// Listing the written chunks and locating every chunk of the grid give the same bits.
     #[test]
-    fn a_list_of_written_chunks_does_not_show(
+    fn listing_written_chunks_does_not_change_answers(
         stored in stored(),
         operation in prop_oneof![operations(), prop::sample::select(vec![
             Operation::AnyNan,
@@ -512,7 +516,7 @@ proptest! {
     }
 
     #[test]
-    fn windows_are_what_they_cover(
+    fn windows_equal_queries_of_their_positions(
         stored in stored(),
         operation in prop::sample::select(vec![Operation::Sum, Operation::Max, Operation::Mean, Operation::ArgMin]),
         axis in 0_usize..3, size in 1_u64..9, step in 1_u64..4, rolling in any::<bool>(), from_end in any::<bool>(), padded in any::<bool>(),
@@ -549,7 +553,7 @@ proptest! {
             let first = group.len() as u64;
             group.extend(missing.into_iter().enumerate().map(|(i, value)| (first + i as u64, value)));
             // The position of the minimum among padding is undefined.
-            expected.push(if real == 0 { None } else { plainly(operation, true, &group) });
+            expected.push(if real == 0 { None } else { expected_answer(operation, true, &group) });
         }}}
         if operation == Operation::ArgMin && padded { return Ok(()); }
         if operation == Operation::Sum || !stored.dtype.is_float() || !padded {
@@ -583,7 +587,7 @@ fn field(dtype: DType, shape: &[u64], chunk: &[u64]) -> Stored {
 }
 
 #[test]
-fn the_number_of_threads_does_not_show() {
+fn the_number_of_threads_does_not_change_answers() {
     let array = field(DType::Float64, &[40, 50, 60], &[7, 11, 13]).open();
     let all = [Operation::Sum, Operation::Var { ddof: 0 }, Operation::NormL2];
     let once = |threads: usize| {
@@ -601,7 +605,7 @@ fn the_number_of_threads_does_not_show() {
 }
 
 #[test]
-fn quantiles_of_more_than_memory_holds_are_exact() {
+fn quantiles_of_more_values_than_fit_in_memory_are_exact() {
     for dtype in [DType::Float32, DType::Float64, DType::Int64, DType::UInt64, DType::Int16] {
         let array = field(dtype, &[60, 50], &[16, 16]).open();
         for (q, over) in [(0.0, vec![]), (0.37, vec![]), (1.0, vec![]), (0.5, vec![0_usize])] {
@@ -615,7 +619,7 @@ fn quantiles_of_more_than_memory_holds_are_exact() {
 }
 
 #[test]
-fn integers_never_overflow_in_silence() {
+fn integers_never_overflow_silently() {
     let mut large = field(DType::UInt64, &[4, 3], &[2, 3]);
     large.seed = 0;
     let array = large.open();
@@ -628,7 +632,7 @@ fn integers_never_overflow_in_silence() {
 }
 
 #[test]
-fn an_empty_choice_has_defined_answers() {
+fn an_empty_selection_has_defined_answers() {
     let array = field(DType::Float32, &[4, 3], &[2, 2]).open();
     let none = |operation| {
         Query::new(operation).filter("> 1e9".parse().unwrap()).run(&array).unwrap().scalar().unwrap()
@@ -645,7 +649,7 @@ fn an_empty_choice_has_defined_answers() {
 }
 
 #[test]
-fn not_a_number_is_defined_in_every_operation() {
+fn every_operation_defines_its_answer_for_nan() {
     let mut stored = field(DType::Float64, &[64], &[16]);
     stored.seed = 11;
     let array = stored.open();
@@ -661,7 +665,7 @@ fn not_a_number_is_defined_in_every_operation() {
 }
 
 #[test]
-fn what_the_array_does_not_have_is_refused() {
+fn missing_axes_and_labels_are_rejected() {
     let array = field(DType::Float32, &[4, 3], &[2, 2]).open();
     let refusal = |query: Query| query.run(&array).unwrap_err().to_string();
     assert!(refusal(Query::new(Operation::Sum).over(["z"])).contains("no dimension z; there are t, y"));
@@ -712,7 +716,7 @@ fn hints_do_not_change_answers() {
 }
 
 #[test]
-fn plans_tell_what_they_cost() {
+fn plans_know_their_cost() {
     let array = field(DType::Float32, &[40, 40], &[10, 10]).open();
     let told = Query::new(Operation::Mean)
         .select("[:20, 5]".parse().unwrap())

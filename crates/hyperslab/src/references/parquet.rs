@@ -1,9 +1,9 @@
-//! References in Parquet files, as kerchunk and fsspec keep them: for documents too large to be read whole.
+//! References in Parquet files, as kerchunk and fsspec store them: for documents too large to be read as a whole.
 //!
-//! A directory holds `.zmetadata` with the documents of all groups and arrays and the number of rows of a file, and for each
-//! array files `refs.0.parq`, `refs.1.parq` and so on. Row `i` of file `k` is chunk `k * record_size + i` of the array's grid, in C
-//! order: the columns `path`, `offset` and `size`, or `raw` with the bytes themselves. A chunk was never written where both `path`
-//! and `raw` are null.
+//! A directory holds `.zmetadata`, with the documents of all groups and arrays and the number of rows per file, and
+//! files `refs.0.parq`, `refs.1.parq` and so on for each array. Row `i` of file `k` is chunk `k * record_size + i` of
+//! the array's grid, in C order. Its columns are `path`, `offset` and `size`, or `raw` with the bytes themselves. If
+//! both `path` and `raw` are null, the chunk was never written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -22,12 +22,12 @@ use serde_json::{Map, Value, json};
 use crate::rows::{Rows, plain_column};
 use crate::source::{Opened, open_parquet};
 
-/// Rows of a file that is written.
+/// The number of rows per written file.
 const RECORD_SIZE: u64 = 10_000;
-/// Most rows that a file may claim to have.
+/// The maximum number of rows that a file may claim to have.
 const MOST_RECORDS: u64 = 1 << 24;
 
-/// References in Parquet files as a format of the engine.
+/// The format driver for references in Parquet files.
 #[derive(Debug)]
 pub struct ParquetReferencesDriver;
 
@@ -61,7 +61,7 @@ impl FormatDriver for ParquetReferencesDriver {
         let name = Arc::clone(directory.name());
         let table = ParquetTable::open(directory)?;
         let mut context = context.clone();
-        // Targets are named from the folder that holds the directory.
+        // Targets are relative to the folder that contains the directory.
         if let (None, Some(path)) = (&context.beside, context.path) {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             let storage = LocalStorage::new(folder.unwrap_or_else(|| Path::new(".")));
@@ -72,7 +72,7 @@ impl FormatDriver for ParquetReferencesDriver {
     }
 }
 
-/// What a chunk's row says.
+/// The content of a chunk's row.
 #[derive(Debug, Clone)]
 enum Row {
     Absent,
@@ -80,30 +80,30 @@ enum Row {
     Target { url: u32, offset: u64, size: u64 },
 }
 
-/// The rows of one file, and the URLs that they name.
+/// The rows of one file, and the URLs that they refer to.
 #[derive(Debug)]
 struct Record {
     rows: Vec<Row>,
     urls: Vec<Arc<str>>,
 }
 
-/// An array of the store: how many chunks it has along each axis.
+/// An array of the store: its number of chunks along each axis.
 #[derive(Debug)]
 struct Field {
     chunks: Vec<u64>,
 }
 
-/// The Parquet files that were read, by array and number; `None` for one that does not exist.
+/// The Parquet files that were read, by array and number; `None` for a file that does not exist.
 type Records = HashMap<(String, u64), Option<Arc<Record>>>;
 
-/// References that are read from their files as they are needed.
+/// References that are read from their files on demand.
 #[derive(Debug)]
 struct ParquetTable {
     directory: Arc<dyn Storage>,
     record_size: u64,
-    /// Documents by their key.
+    /// Documents by key.
     documents: BTreeMap<String, Value>,
-    /// Arrays by their path.
+    /// Arrays by path.
     fields: BTreeMap<String, Field>,
     records: Mutex<Records>,
 }
@@ -142,7 +142,7 @@ impl ParquetTable {
         Some((path, field.number(name)?))
     }
 
-    /// A file of an array's rows; `None` when it is not there.
+    /// A file with rows of an array; `None` if it does not exist.
     fn record(&self, field: &str, number: u64) -> Result<Option<Arc<Record>>> {
         let held = || self.records.lock().unwrap_or_else(PoisonError::into_inner);
         let known = (field.to_owned(), number);
@@ -211,7 +211,7 @@ impl Record {
                 let Some((dtype, elements)) = column(name).filter(|(_, own)| !own.is_missing(row)) else {
                     return Ok(0);
                 };
-                // A column with nulls may have become one of floats.
+                // A column with nulls may have been converted to floats.
                 let text = element_to_text(dtype, elements, row);
                 let whole = text.parse::<u64>().ok().or_else(|| {
                     let number: f64 = text.parse().ok()?;
@@ -292,7 +292,7 @@ impl ReferenceTable for ParquetTable {
     }
 
     fn is_remote(&self) -> Result<bool> {
-        // One array stands for all: looking at every file would be as much work as reading the store.
+        // Only check the files of one array: checking all of them would be as much work as reading the store.
         for field in self.fields.keys() {
             if let Some(record) = self.record(field, 0)?
                 && !record.urls.is_empty()
@@ -307,14 +307,14 @@ impl ReferenceTable for ParquetTable {
 }
 
 impl ParquetTable {
-    /// The numbers of the files that an array has.
+    /// The numbers of an array's files.
     fn files(&self, field: &str) -> Result<BTreeSet<u64>> {
         let number = |name: &str| name.strip_prefix("refs.")?.strip_suffix(".parq")?.parse().ok();
         Ok(self.directory.list(field)?.iter().filter_map(|entry| number(&entry.name)).collect())
     }
 }
 
-/// Writes references to a directory of Parquet files, whole or not at all.
+/// Writes references to a directory of Parquet files, which appears complete or not at all.
 pub(super) fn write(references: &BTreeMap<String, Reference>, target: &Path, replace: bool) -> Result<()> {
     let staged = StagedFolder::create(target, StageOptions::default().with_replace(replace))?;
     let mut documents = Map::new();
@@ -326,7 +326,7 @@ pub(super) fn write(references: &BTreeMap<String, Reference>, target: &Path, rep
             continue;
         }
         let document: Value = serde_json::from_slice(bytes)
-            .map_err(|error| Error::invalid(format!("{key} is no document: {error}")))?;
+            .map_err(|error| Error::invalid(format!("{key} is not a JSON document: {error}")))?;
         if let (Some(path), Some(field)) = (key.strip_suffix(".zarray"), Field::parse(&document)) {
             fields.insert(path.trim_end_matches('/').to_owned(), field);
         }
@@ -340,7 +340,7 @@ pub(super) fn write(references: &BTreeMap<String, Reference>, target: &Path, rep
     staged.publish()
 }
 
-/// Writes the files of one array: those that have a row.
+/// Writes the files of one array. Files without rows are left out.
 fn write_field(
     references: &BTreeMap<String, Reference>,
     path: &str,
@@ -367,7 +367,7 @@ fn write_field(
 }
 
 impl Field {
-    /// The number of a chunk by its name.
+    /// The number of a chunk, from its name.
     fn number(&self, name: &str) -> Option<u64> {
         let mut parts = name.split('.');
         if self.chunks.is_empty() {
@@ -382,7 +382,7 @@ impl Field {
     }
 }
 
-/// Rows as a table of kerchunk's columns.
+/// Rows as a table with kerchunk's columns.
 fn reference_rows<'a>(rows: &[Option<&Reference>]) -> Result<Rows<'a>> {
     let parts = |row: &Option<&Reference>| match row {
         Some(Reference::Target { url, range }) => (Some(url.to_string()), range.unwrap_or((0, 0)), None),

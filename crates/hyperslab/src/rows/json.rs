@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_per_column() {
+    fn each_column_is_a_list() {
         let columns = vec![plain_column("a", DType::UInt8, true), plain_column("t", DType::String, false)];
         let batch = |a: Vec<u8>, there: bool, t: &[&str]| {
             let rows = a.len();

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn structured_arrays_come_back() -> Result<()> {
+    fn structured_arrays_survive_a_round_trip() -> Result<()> {
         let columns = vec![plain_column("a", DType::UInt16, false), plain_column("t", DType::String, false)];
         let batch = |a: u8, t: &[&str]| {
             let a = [a, 0].repeat(t.len());

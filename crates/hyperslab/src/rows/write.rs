@@ -46,8 +46,9 @@ pub fn as_rows(path: &Path, array: &ArrayReader) -> bool {
     !takes_elements(path, &array.schema().dtype) || ending(path) == "csv" && array.has_labels()
 }
 
-/// Returns true if values are decoded by the file's conventions on their way into such a file: files for spreadsheets and data
-/// frames, which cannot hold the attributes that say how. `.json` and `.npy` take the stored values.
+/// Returns true if values are decoded by the file's conventions when written to such a file. This applies to files
+/// for spreadsheets and data frames, which cannot hold the attributes needed for decoding. `.json` and `.npy` get the
+/// stored values.
 #[must_use]
 pub fn takes_decoded(path: &Path) -> bool {
     matches!(ending(path).as_str(), "csv" | "arrow" | "feather" | "parquet")

@@ -14,7 +14,7 @@ use crate::adapt::forward_to;
 /// The readable content of a damaged store.
 #[derive(Debug)]
 pub(super) struct SalvagedStore {
-    /// The store as it is, and as it would be without truncation. The first that can answer does.
+    /// The store as it is, and the store as if it were not truncated. The first one that returns a result is used.
     stores: Vec<Arc<dyn Store>>,
     losses: Losses,
 }
@@ -27,7 +27,7 @@ impl SalvagedStore {
         Ok(own)
     }
 
-    /// The first answer, or the first error if there is none.
+    /// The first result, or the first error if all fail.
     fn first<T>(&self, ask: impl Fn(&Arc<dyn Store>) -> Result<T>) -> Result<T> {
         let mut failed = None;
         for store in &self.stores {
@@ -101,7 +101,7 @@ struct SalvagedArray {
 impl SalvagedArray {
     fn new(path: &str, inner: Arc<dyn Array>, losses: Losses) -> Self {
         let mut schema = inner.schema().clone();
-        // A lost chunk must read as something.
+        // A lost chunk must read as some value.
         if schema.fill == Fill::Refused {
             schema.fill = Fill::Zero;
         }

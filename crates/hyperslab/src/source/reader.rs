@@ -1,4 +1,4 @@
-//! A blob as the standard library's readers have it.
+//! Adapts a blob to the standard library's `Read` and `Seek`.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use hyperslab_core::{Blob, Result};
 /// The number of bytes read ahead.
 const AHEAD: u64 = 1 << 20;
 
-/// A position in a blob, and the bytes around it.
+/// A position in a blob, and buffered bytes around it.
 #[derive(Debug, Clone)]
 pub(super) struct BlobReader {
     blob: Arc<dyn Blob>,

@@ -1,4 +1,4 @@
-//! Arrays of structs as tables: a column per member.
+//! Arrays of structs as tables with a column per member.
 
 use std::sync::Arc;
 
@@ -28,12 +28,12 @@ impl RowSource for StructRows {
 }
 
 impl ArrayReader {
-    /// The elements of a selection as a table, if the array holds structs: a column per member, after those of the
-    /// [dimensions](Self::rows).
+    /// The elements of a selection as a table, if the array holds structs: the [dimension columns](Self::rows), then
+    /// a column per member.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for elements that are not structs, and for a selection that the array does not have.
+    /// [`Invalid`](Error::Invalid) for elements that are not structs, or a selection outside the array.
     pub fn table(&self, selection: &Selection) -> Result<TableReader> {
         let name = self.inner().name();
         if !matches!(self.schema().dtype, DType::Struct(_)) {
@@ -44,7 +44,7 @@ impl ArrayReader {
         let shape = self.resolve(selection)?.shape();
         let rows = product(&shape).ok_or_else(|| Error::invalid(format!("{name}: more than 2^64 rows")))?;
         let mut columns = self.rows(selection)?.columns;
-        // Positions are not stored: no range of them is read alone.
+        // Positions are not stored, so a range of them cannot be read alone.
         columns.iter_mut().for_each(|column| column.dimension = false);
         let source = StructRows { reader: self.clone(), selection: selection.clone() };
         let attributes = self.schema().attributes.clone();

@@ -35,20 +35,20 @@ fn ranges_include_both_ends() -> Result<()> {
 }
 
 #[test]
-fn what_is_not_there_is_refused_by_name() {
-    let told = |selections: &[&str]| chosen(selections).unwrap_err().to_string();
-    assert_eq!(told(&["q=1"]), "no dimension q; there are x, d, y, s");
-    assert_eq!(told(&["n=1"]), "no dimension n; there are x, d, y, s");
-    assert_eq!(told(&["x=1", "x=2"]), "dimension x is selected twice");
-    assert_eq!(told(&["x=one"]), "dimension x: one is not a whole number");
-    assert_eq!(told(&["d=now"]), "dimension d: now is not a date such as 2020-01-31T12:00");
-    assert!(told(&["[0:3]"]).contains("no positions"));
+fn missing_names_are_rejected() {
+    let error_of = |selections: &[&str]| chosen(selections).unwrap_err().to_string();
+    assert_eq!(error_of(&["q=1"]), "no dimension q; there are x, d, y, s");
+    assert_eq!(error_of(&["n=1"]), "no dimension n; there are x, d, y, s");
+    assert_eq!(error_of(&["x=1", "x=2"]), "dimension x is selected twice");
+    assert_eq!(error_of(&["x=one"]), "dimension x: one is not a whole number");
+    assert_eq!(error_of(&["d=now"]), "dimension d: now is not a date such as 2020-01-31T12:00");
+    assert!(error_of(&["[0:3]"]).contains("no positions"));
     let error = reader().rows(&Selection::all(), Some(&["q".to_owned()])).unwrap_err();
     assert_eq!(error.to_string(), "no column q; there are x, d, y, s, n, t");
 }
 
 #[test]
-fn comma_separated_text_tells_missing_from_empty() -> Result<()> {
+fn csv_distinguishes_missing_from_empty_text() -> Result<()> {
     let mut out = Vec::new();
     let reader = reader();
     rows::write_csv(reader.rows(&"x=-5..5".parse()?, None)?, &mut out)?;

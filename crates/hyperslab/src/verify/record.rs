@@ -156,23 +156,27 @@ fn tell<K: Ord>(
     name: impl Fn(&K) -> (String, String),
     report: &mut Report,
 ) {
-    let mut told: Vec<(&'static str, String, String)> = Vec::new();
+    let mut differences: Vec<(&'static str, String, String)> = Vec::new();
     for (key, held) in before {
         let (node, what) = name(key);
         match after.get(key) {
-            None => told.push(("record_missing", node, format!("{what} was recorded but no longer exists"))),
+            None => differences.push((
+                "record_missing",
+                node,
+                format!("{what} was recorded but no longer exists"),
+            )),
             Some(now) if now != held => {
-                told.push(("record_changed", node, format!("{what} differs from the record")))
+                differences.push(("record_changed", node, format!("{what} differs from the record")))
             }
             Some(_) => {}
         }
     }
     for key in after.keys().filter(|key| !before.contains_key(*key)) {
         let (node, what) = name(key);
-        told.push(("record_new", node, format!("{what} exists but was not recorded")));
+        differences.push(("record_new", node, format!("{what} exists but was not recorded")));
     }
-    let count = told.len();
-    for (check, node, detail) in told.into_iter().take(MOST_NAMED) {
+    let count = differences.len();
+    for (check, node, detail) in differences.into_iter().take(MOST_NAMED) {
         report.error(check, detail);
         report.at_node(&node);
     }

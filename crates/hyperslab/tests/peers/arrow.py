@@ -24,12 +24,12 @@ def plain(value):
     return value
 
 
-def told(table):
+def describe(table):
     table.validate(full=True)
     columns = {}
     for name in table.column_names:
         column = table.column(name)
-        # Whole numbers of nanoseconds do not fit Python's own times.
+        # Python's times cannot hold nanoseconds.
         values = column.cast(pa.int64()) if column.type == pa.timestamp("ns") else column
         columns[name] = {"type": str(column.type), "values": plain(values.to_pylist())}
     return columns
@@ -39,7 +39,7 @@ folder = Path(sys.argv[1])
 answer = {}
 for path in sorted(folder.iterdir()):
     if path.suffix == ".arrow":
-        answer[path.name] = told(pa.ipc.open_file(str(path)).read_all())
+        answer[path.name] = describe(pa.ipc.open_file(str(path)).read_all())
     elif path.suffix == ".parquet":
-        answer[path.name] = told(pa.parquet.read_table(path))
+        answer[path.name] = describe(pa.parquet.read_table(path))
 print(json.dumps(answer))

@@ -17,7 +17,7 @@ CLASSIC = {"classic.nc": "NETCDF3_CLASSIC", "offset.nc": "NETCDF3_64BIT_OFFSET",
 
 
 def write_netcdf(file="cases.nc", kind="NETCDF4"):
-    """All cases that the kind holds. In the classic kinds `y` is unlimited, so that variables are kept by records."""
+    """Writes all cases that the kind supports. In the classic kinds `y` is unlimited, so that variables are stored by record."""
     with netCDF4.Dataset(f"{folder}/{file}", "w", format=kind) as ds:
         ds.set_auto_maskandscale(False)
         classic = kind != "NETCDF4"
@@ -65,12 +65,12 @@ def write_netcdf(file="cases.nc", kind="NETCDF4"):
             named = ds.createEnumType("u1", "cover_t", {"clear": 0, "few": 1, "overcast": 2, "missing": 255})
             v = ds.createVariable("named", named, ("y", "x"), fill_value=255)
             v[:] = np.where(holes, 255, rng.integers(0, 3, SHAPE)).astype("u1")
-        # Never written: the fill value is missing, too.
+        # Never written, so the fill value is missing as well.
         ds.createVariable("unwritten", "f4", ("y", "x"), fill_value=np.float32(-3))
 
 
 def write_zarr(version):
-    """The same stored values and attributes, as xarray keeps them in Zarr."""
+    """Writes the same stored values and attributes as xarray stores them in Zarr."""
     raw = xr.open_dataset(f"{folder}/cases.nc", mask_and_scale=False, engine="netcdf4")
     group = zarr.create_group(f"{folder}/cases.zarr{version}", zarr_format=version)
     for name, v in raw.data_vars.items():

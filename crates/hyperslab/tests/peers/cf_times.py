@@ -18,7 +18,7 @@ answers = []
 
 
 def ends(values):
-    """The first and the last of a run, and how many there are."""
+    """The first and last value, and the number of values."""
     values = values.tolist()
     assert values == list(range(values[0], values[-1] + 1)) if values else True
     return [values[0], values[-1], len(values)] if values else []
@@ -42,7 +42,7 @@ for number, (calendar, units) in enumerate(CASES):
     ]:
         values = ends(v.sel(time=slice(first, last)).values)
         answers.append({"file": file, "selection": f"time={first or ''}..{last or ''}", "values": values})
-    # A day that is there, and one that is not.
+    # An existing day, and a missing one.
     day = f"{year}-10-02"
     answers.append({"file": file, "selection": f"time={day}", "values": ends(v.sel(time=day).values)})
     answers.append({"file": file, "selection": "time=1700-01-01", "values": None})

@@ -1,4 +1,4 @@
-"""Pairs of stores that differ in one thing, as the real libraries write them: FOLDER/CODE~NAME.a.EXT and .b.EXT.
+"""Writes pairs of stores that differ in one respect with the real libraries: FOLDER/CODE~NAME.a.EXT and .b.EXT.
 
     diff.py FOLDER           writes the pairs, prints their names
 """
@@ -87,7 +87,7 @@ for kind in ("NETCDF4", "NETCDF3_CLASSIC"):
             f.createVariable("v", "f4", ("t",))[:] = [1, 2, 3]
     names.append(("growth", kind, "nc"))
 
-# What Zarr cannot say.
+# Properties that Zarr cannot express.
 with h5py.File(f"{folder}/rich.h5", "w") as f:
     f.create_dataset("x", data=np.arange(6), maxshape=(None,), chunks=(2,))
     f["hard"] = f["x"]

@@ -1,7 +1,7 @@
-"""Files whose meaning is easily lost in a conversion: writes them, and looks at what the real libraries make of the results.
+"""Writes files whose meaning is easily lost in a conversion, and checks the results with the real libraries.
 
     fidelity.py make FOLDER             writes the sources
-    fidelity.py check FOLDER CASE       looks at the results of one case; prints a line for each that is wrong
+    fidelity.py check FOLDER CASE       checks the results of one case; prints a line per error
 """
 import sys, warnings
 
@@ -37,7 +37,7 @@ def zarr_array(name, values, version=2, fill=None, dims=("x",), attributes=None,
 
 
 def opened(name, engine=None):
-    """Loads the data set. The file is closed, which is when the NetCDF library frees the fill values."""
+    """Loads the data set and closes the file, which is when the NetCDF library frees the fill values."""
     engine = engine or ("zarr" if "zarr" in name else "netcdf4")
     with xr.open_dataset(at(name), engine=engine, chunks=None) as ds:
         return ds.load()
@@ -49,7 +49,7 @@ def expect(what, found, wanted):
         print(f"{what}: {found!r}, expected {wanted!r}")
 
 
-# Booleans: the value of cells that were never written marks nothing.
+# Booleans: the fill value does not mark missing values.
 
 def make_booleans():
     zarr_array("booleans.zarr2", np.array([True, False, True]), fill=False, compressors=None)
@@ -127,7 +127,7 @@ def check_markers():
         for name in (f"{kind}.zarr3", f"{kind}.nc"):
             first, last = opened(name).v.values
             expect(name, (first, last != last), ("a", True))
-    # Bytes have no marker that xarray reads, and characters none for a whole text.
+    # xarray reads no marker for bytes, and characters cannot mark a whole text.
     expect("bytes.zarr3", opened("bytes.zarr3").v.values.tolist(), [b"a", b"zz"])
     for kind in ("bytes", "fixed", "texts"):
         found = opened(f"{kind}.nc3").v.values.tolist()
@@ -191,7 +191,7 @@ def check_filters():
     expect("zstd-copy.h5", hdf5_filters("zstd-copy.h5"), [32015])
 
 
-# Attributes that the NetCDF library has no type for.
+# Attributes of types that the NetCDF library lacks.
 
 def make_attributes():
     attributes = {"matrix": [[1, 2], [3, 4]], "yes": True, "text": "é"}

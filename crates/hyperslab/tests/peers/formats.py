@@ -1,7 +1,7 @@
-"""Makes stores that once lost something on the way to another format, and checks the copies with the libraries.
+"""Creates stores whose conversion once lost content, and checks the copies with the libraries.
 
     formats.py make NAME FOLDER       sources
-    formats.py check NAME FOLDER      what Rust made of them
+    formats.py check NAME FOLDER      the converted stores
 """
 
 import json
@@ -99,7 +99,7 @@ def make_tiledb():
 
 
 def about(path):
-    """All that the package says of an array."""
+    """Everything that the package reports about an array."""
     with tiledb.open(str(path)) as array:
         schema = array.schema
         dims = [(d.name, str(d.dtype), str(d.domain), str(d.tile), str(d.filters)) for d in schema.domain]

@@ -1,11 +1,11 @@
-"""HDF5 files with everything that HDF5 has, written with h5py."""
+"""Writes HDF5 files that use every feature of the format, with h5py."""
 import h5py
 import numpy as np
 from h5py import h5a, h5d, h5g, h5o, h5p, h5r, h5s, h5t
 
 
 def raw_dataset(where, name, tid, values, shape=None, dcpl=None, space=None):
-    """A dataset of a file type, from bytes in that type."""
+    """Creates a dataset with a file type, from bytes of that type."""
     space = space or h5s.create_simple(shape)
     dset = h5d.create(where.id, name.encode(), tid, space, dcpl=dcpl)
     if values is not None:
@@ -212,7 +212,7 @@ def values_of(name, tid, count):
     if name == "e8":
         return np.resize(np.array([1, 2], "u1"), count).view("V1")
     if name == "f24be":
-        # The byte that does not count is zero.
+        # The unused byte is zero.
         data = void(size, count).view("u1").reshape(count, size)
         data[:, 0] = 0
         return data.view("V4").reshape(count)
@@ -232,7 +232,7 @@ def values_of(name, tid, count):
             data[:, 44] = np.arange(count)
         return data.view(f"V{size}").reshape(count)
     if name in ("i20at4", "u12", "i100", "gaps", "carray"):
-        # Bits and bytes that do not count are zero, as libhdf5 leaves them.
+        # Unused bits and bytes are zero, as libhdf5 leaves them.
         if name == "i20at4":
             return ((np.arange(count, dtype="u4") * 7 - 5 & 0xFFFFF) << 4).astype("<u4").view("V4")
         if name == "u12":
@@ -354,7 +354,7 @@ def properties(path, folder, libver):
                         else:
                             d.write(h5s.ALL, h5s.ALL, np.arange(10, dtype="i4"))
         f.create_dataset("text fill", (4,), dtype=h5py.string_dtype(), fillvalue="none", chunks=(2,))
-        # libhdf5 2.0 cannot read never-written cells of such a dataset in a file that is open for reading.
+        # libhdf5 2.0 cannot read unwritten cells of such a dataset in a file that is open for reading.
         f["text fill"][:] = "some"
         data = np.arange(600, dtype="i4").reshape(30, 20)
         filters = {
@@ -376,7 +376,7 @@ def properties(path, folder, libver):
             f.create_dataset(f"most {number}", data=data, chunks=(7, 6), maxshape=most)
         f.create_dataset("sparse", (1000, 1000), "f4", chunks=(100, 100))[5, 5] = 1
         f.create_dataset("contiguous never written", (1000,), "f8")
-        # A filter that nobody has: chunks are only carried.
+        # An unknown filter: chunks can only be copied.
         dcpl = h5p.create(h5p.DATASET_CREATE)
         dcpl.set_chunk((10,))
         dcpl.set_filter(40_000, h5py.h5z.FLAG_OPTIONAL, (1, 2, 3))

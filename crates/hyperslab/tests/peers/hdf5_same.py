@@ -1,14 +1,14 @@
-"""HDF5 to HDF5 is the same file, better stored.
+"""Checks that conversions from HDF5 to HDF5 keep all content.
 
-    hdf5_same.py build FOLDER       writes files with everything that HDF5 has, and prints their names
-    hdf5_same.py compare A B        says where two files differ, and fails if they do
+    hdf5_same.py build FOLDER       writes files that use every feature of HDF5, and prints their names
+    hdf5_same.py compare A B        prints the differences between two files, and fails if there are any
     hdf5_same.py check FOLDER TET   builds, converts with the program TET, compares
-    hdf5_same.py dangling FILE      writes a file with references to an object that is gone
-    hdf5_same.py edit FILE          changes everything in a file with h5py, and reads it again
-    hdf5_same.py mutants FOLDER     changes a file in one way after the other, and fails if one is not noticed
+    hdf5_same.py dangling FILE      writes a file with references to a deleted object
+    hdf5_same.py edit FILE          changes everything in a file with h5py, and reads it back
+    hdf5_same.py mutants FOLDER     changes a file in one way at a time, and fails if a change is not noticed
 
-The comparison walks everything that can be reached with h5py's low-level interface: links, types, spaces, properties of
-creation, attributes, values. Objects are told by their addresses, so that two paths to one object must stay so.
+The comparison covers everything that h5py's low-level interface can reach: links, types, spaces, creation properties,
+attributes, values. Objects are identified by address, so two paths to one object must remain so.
 """
 import ctypes, os, shutil, subprocess, sys
 
@@ -20,7 +20,7 @@ from hdf5_files import FILES, dangling
 
 
 def describe(tid):
-    """All that libhdf5 tells of a type."""
+    """Everything that libhdf5 reports about a type."""
     c = tid.get_class()
     told = {"class": c, "size": tid.get_size()}
     for name in ["order", "precision", "offset", "pad", "sign", "fields", "ebias", "norm", "inpad", "strpad", "cset", "tag", "array_dims"]:
@@ -68,7 +68,7 @@ def order_of(plist, what):
 
 
 def libhdf5():
-    """The library that h5py has loaded: its own get_comment answers memory that is freed."""
+    """The libhdf5 that h5py has loaded, because h5py's get_comment returns freed memory."""
     for line in open("/proc/self/maps"):
         path = line.split()[-1]
         if "libhdf5" in path and "_hl" not in path:
@@ -93,7 +93,7 @@ class Comparison:
     def __init__(self, a, b, skip=()):
         self.files = [h5py.File(a, "r"), h5py.File(b, "r")]
         self.same, self.pending, self.differences, self.count = {}, [], [], 0
-        # Values may refer to objects that are only met later.
+        # Values may refer to objects that are visited later.
         self.late = []
         self.skip = set(skip)
         self.objects("/", *(h5o.open(f.id, b"/") for f in self.files))
@@ -111,7 +111,7 @@ class Comparison:
             self.differences.append(f"{path}: {what}: {str(a)[:300]} became {str(b)[:300]}")
 
     def objects(self, path, a, b):
-        """Two objects must be the same; each is visited once."""
+        """Compares two objects. Each is visited once."""
         ids = [h5o.get_info(x).addr for x in (a, b)]
         if ids[0] in self.same:
             self.check(path, "object", self.same[ids[0]], ids[1])
@@ -184,7 +184,7 @@ class Comparison:
         self.check(path, "fill_value_defined", a.fill_value_defined(), b.fill_value_defined())
         for what in ["get_fill_time", "get_alloc_time", "get_attr_creation_order", "get_external_count"]:
             self.check(path, what, *(getattr(p, what)() for p in (a, b)))
-        # NumPy has no integers and floats of odd sizes.
+        # NumPy lacks integers and floats of unusual sizes.
         is_number = tid.get_class() in (h5t.INTEGER, h5t.FLOAT) and tid.get_size() in (1, 2, 4, 8)
         if is_number and tid.get_precision() == 8 * tid.get_size() and a.fill_value_defined():
             fills = []
@@ -210,7 +210,7 @@ class Comparison:
         self.check(path, "values", *told)
 
     def plain(self, path, owner, value):
-        """Values with references as what they lead to, by address in the first file."""
+        """The values, with references replaced by the address of their target in the first file."""
         if isinstance(value, np.ndarray):
             if value.dtype.names:
                 return [tuple(self.plain(path, owner, row[name]) for name in value.dtype.names) for row in value.reshape(-1)]
@@ -265,14 +265,14 @@ def selection(space):
 
 
 def retype(f, name, tid):
-    """A dataset with the same values in another type."""
+    """Replaces a dataset by one with the same values in another type."""
     values = f[name][()]
     del f[name]
     f.create_dataset(name, data=values, dtype=tid)
 
 
 def relink(f, name):
-    """A copy in the place of a link."""
+    """Replaces a link by a copy."""
     target = f[name]
     del f[name]
     f.copy(target, name)
@@ -334,7 +334,7 @@ def refill(f, name, **options):
 
 
 def edit(path):
-    """Goes on with a file as any program does: links and attributes come and go, datasets grow."""
+    """Continues writing to a file as any program does: adds and removes links and attributes, extends datasets."""
     with h5py.File(path, "r+") as f:
         groups, datasets = [f], []
         f.visititems(lambda name, node: (groups if isinstance(node, h5py.Group) else datasets).append(node))
@@ -380,7 +380,7 @@ def read_values(owner, read):
 
 
 def mutants(folder):
-    """Is every change noticed?"""
+    """Checks that every change is noticed."""
     missed = []
     for name, changes in MUTANTS.items():
         path, changed = f"{folder}/{name}", f"{folder}/mutant.h5"

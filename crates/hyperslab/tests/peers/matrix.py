@@ -1,9 +1,9 @@
-"""Stores with content that not every format has a place for, and what the reference libraries see of conversions.
+"""Writes stores with content that some formats lack, and checks conversions with the reference libraries.
 
     matrix.py make FOLDER           writes the sources, prints their names
     matrix.py compare FOLDER        compares FOLDER/x/SOURCE~TARGET with FOLDER/SOURCE; prints a line per difference
 
-Forms are read here from the text of docs/notes/0003-forms.md alone, with nothing but the reference libraries.
+Forms are read here by the rules of docs/notes/0003-forms.md, with nothing but the reference libraries.
 """
 import json, os, sys, warnings
 
@@ -96,7 +96,7 @@ SOURCES = {"nullable.tiledb": nullable, "table.tiledb": table, "types.npz": nump
            "types.zarr3": zarr_types, "types.nc": netcdf_types}
 
 
-# What libraries see: path -> (attributes, values or None for a group, names of an enumeration's values).
+# Content as libraries read it: path -> (attributes, values or None for a group, names of an enumeration's values).
 
 def seen_hdf5(path):
     found = {}
@@ -202,7 +202,7 @@ def seen(path):
 
 
 def plain(values, missing=None):
-    """Values as nested lists; None where one is missing."""
+    """Values as nested lists, with None for missing ones."""
     values = np.asarray(values) if not isinstance(values, np.ma.MaskedArray) else values
     if isinstance(values, np.ma.MaskedArray):
         missing = np.ma.getmaskarray(values)
@@ -230,7 +230,7 @@ def cell(item):
 
 
 def meant(found):
-    """Forms put together again: path -> (shape, values, names)."""
+    """The content with forms restored: path -> (shape, values, names)."""
     result, inside = {}, []
     masks = {path.rsplit("/", 1)[0] + "/" + attrs["hyperslab_mask"] for path, (attrs, *_) in found.items()
              if "hyperslab_mask" in attrs}
@@ -263,7 +263,7 @@ def meant(found):
 
 
 def rows(found):
-    """The rows of the table that the store is, as a set of lines."""
+    """The rows of the store's table, as a set of lines."""
     if "rows" in found.get("/", ({},))[0]:
         found = found["/"][0]["rows"]
         columns = [plain(found[name])[1] for name in ("x", "day", "v", "n", "t")]

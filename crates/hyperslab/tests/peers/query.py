@@ -1,4 +1,4 @@
-"""Writes fields as .npy and what NumPy makes of them as expected.json: query.py FOLDER."""
+"""Writes fields as .npy and NumPy's results as expected.json: query.py FOLDER."""
 
 import json
 import sys

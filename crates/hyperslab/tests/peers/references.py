@@ -1,7 +1,7 @@
-"""Makes files whose chunks are referred to, kerchunk's own references to one, and reads ours with zarr.
+"""Creates files and kerchunk's references to one of them, and reads our references with zarr.
 
-    references.py make FOLDER       sources, and `kerchunk.json` by kerchunk itself
-    references.py check FOLDER      every `NAME.json` beside its source, as zarr reads it, against `NAME.npz`
+    references.py make FOLDER       writes the sources, and `kerchunk.json` by kerchunk
+    references.py check FOLDER      compares every `NAME.json`, read with zarr, with `NAME.npz`
 """
 
 import json
@@ -80,12 +80,12 @@ def check():
             assert np.array_equal(found, expected[key]), (name, key)
         assert dict(group.attrs) == ({"title": "referred to"} if name == "a" else dict(group.attrs))
         if name == "c":
-            # Neither HDF5's bookkeeping nor a dimension without a variable.
+            # References include neither HDF5's bookkeeping nor dimensions without a variable.
             assert sorted(group) == ["time", "v"], sorted(group)
             assert dict(group["v"].attrs) == {"units": "K", "_ARRAY_DIMENSIONS": ["time", "x"]}, dict(group["v"].attrs)
             assert set(dict(group["time"].attrs)) == {"_ARRAY_DIMENSIONS"}, dict(group["time"].attrs)
         if name == "d":
-            # Records that lie apart are chunks, as kerchunk refers to them.
+            # Records that are not contiguous are chunks, as in kerchunk.
             assert group["v"].chunks == (1, 20), group["v"].chunks
             assert all(isinstance(document["refs"][f"v/{record}.0"], list) for record in range(37)), name
 

@@ -1,4 +1,4 @@
-"""Subsets of data sets: writes sources, and compares what xarray makes of ours with what it selects itself.
+"""Subsets of data sets: writes sources, and compares our subsets with xarray's own selections.
 
     subset.py make FOLDER           writes the sources, prints their names and the cases
     subset.py compare FOLDER        compares FOLDER/x/SOURCE~CASE.KIND; prints a line per difference
@@ -13,7 +13,7 @@ from xarray_matrix import CF, STORED, climate, same
 warnings.simplefilter("ignore")
 
 TAS = ["tas", "time_bnds", "crs"]
-# A node, selections, and what xarray is asked for.
+# A node, selections, and the equivalent xarray call.
 CASES = {
     "slice": (None, ["time[1:4]"], lambda ds: ds.isel(time=slice(1, 4))),
     "steps": (None, ["time[::2]", "lon[::-1]"], lambda ds: ds.isel(time=slice(None, None, 2), lon=slice(None, None, -1))),
@@ -35,7 +35,7 @@ def make(folder):
     ds, encoding = climate()
     ds["time"].attrs["bounds"] = "time_bnds"
     ds["time_bnds"] = (("time", "bnds"), np.stack([ds["time"].values, ds["time"].values + np.timedelta64(6, "h")], 1))
-    # A chunk that reaches over what is left of an axis becomes as long as that.
+    # A chunk longer than the rest of an axis is shortened to it.
     extra = {"tas": {"zlib": True, "complevel": 4, "shuffle": True, "chunksizes": (2, 3, 4)}, "time": {"chunksizes": (512,)}}
     netcdf = {key: encoding.get(key, {}) | extra.get(key, {}) for key in encoding | extra}
     ds.to_netcdf(f"{folder}/climate.nc", encoding=netcdf, unlimited_dims=["time"], engine="netcdf4")
@@ -62,7 +62,7 @@ def compare(source, case, target):
     except AssertionError as why:
         yield str(why)
         return
-    # And what xarray reads of its own writing.
+    # Also what xarray itself writes and reads back.
     again = target + ".own"
     one.to_netcdf(again, engine="netcdf4")
     with xr.open_dataset(again, engine="netcdf4") as written:
@@ -81,7 +81,7 @@ def compare(source, case, target):
             keys += [key for key in STORED[kinds[0]] if key not in ("chunks", "chunksizes")]
         for key in keys:
             u, v = x.encoding.get(key), y.encoding.get(key)
-            # A scalar has no chunks, and so no filters.
+            # A scalar has no chunks, so it has no filters.
             if x.ndim == 0 and key in ("zlib", "complevel", "shuffle"):
                 continue
             if not same(u, v):

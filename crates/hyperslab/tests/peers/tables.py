@@ -1,7 +1,7 @@
-"""Tables for the tests of conditions, aggregations and conversions: what pandas and TileDB say of them.
+"""Tables for the tests of conditions, aggregations and conversions, with the answers of pandas and TileDB.
 
-make FOLDER      writes the files, prints the questions and their answers
-check FOLDER     compares what was converted with what pandas has
+make FOLDER      writes the files, prints the queries and their answers
+check FOLDER     compares the converted tables with those of pandas
 """
 
 import json
@@ -42,7 +42,7 @@ def frame(rows: int = ROWS, seed: int = 7, first: int = 0) -> pd.DataFrame:
 
 
 CONDITIONS = {
-    # ours: (pandas', TileDB's where it has one)
+    # our condition: (pandas', TileDB's if it supports it)
     "count > 50 and type == 'NK'": ("count > 50 and type == 'NK'", "count > 50 and type == 'NK'"),
     "count > 50 or score < -1.5": ("count > 50 or score < -1.5", "count > 50 or score < -1.5"),
     "not (count <= 90)": ("not (count <= 90)", "count > 90"),
@@ -67,7 +67,7 @@ del CONDITIONS["score != score2"]
 
 
 def write_sparse(path: Path, data: pd.DataFrame, duplicates: bool, parts: int, order: str = "row-major") -> None:
-    """Several fragments whose boxes overlap."""
+    """Writes several fragments whose boxes overlap."""
     dims = [
         tiledb.Dim("x", domain=(0, 100_000), tile=1000, dtype="int64"),
         tiledb.Dim("y", domain=(-50, 50), tile=20, dtype="int64"),
@@ -116,7 +116,7 @@ def make(folder: Path) -> None:
     write_sparse(folder / "plain.tiledb", data, True, 3)
     write_sparse(folder / "merged.tiledb", data, False, 3)
     write_sparse(folder / "hilbert.tiledb", data, True, 2, "hilbert")
-    # A newer version of some cells: older ones must not come back.
+    # A newer version of some cells, which must hide the older ones.
     newer = data.iloc[:500].assign(count=np.int32(200), score=-9.0)
     with tiledb.open(str(folder / "merged.tiledb"), "w") as array:
         own = newer
@@ -153,7 +153,7 @@ def make(folder: Path) -> None:
 
 
 def write_dense(path: Path) -> None:
-    """A dense array with an enumeration, a domain that starts below zero, 32-bit dimensions and a few filters."""
+    """Writes a dense array with an enumeration, a domain that starts below zero, 32-bit dimensions and a few filters."""
     dims = [
         tiledb.Dim("lat", domain=(-10, 9), tile=5, dtype="int32"),
         tiledb.Dim("lon", domain=(0, 7), tile=4, dtype="int32"),
@@ -199,7 +199,7 @@ def same(found: pd.DataFrame, expected: pd.DataFrame, what: str) -> None:
     assert found["type"].tolist() == expected["type"].astype(str).tolist(), what
     assert np.array_equal(found["day"].to_numpy().astype("datetime64[D]"), expected["day"].to_numpy().astype("datetime64[D]")), what
     for name in ["score", "ratio"]:
-        # A float32 that went through text comes back as float64 with the same digits.
+        # A float32 written as text is read as a float64 with the same digits.
         assert np.array_equal(found[name].to_numpy().astype(expected[name].dtype), expected[name].to_numpy(), equal_nan=True), (what, name)
 
 

@@ -1,4 +1,4 @@
-"""Writes random integers as .npy and by the TileDB library, and their exact sums and means: tile_sums.py FOLDER."""
+"""Writes random integers as .npy and with the TileDB library, and their exact sums and means: tile_sums.py FOLDER."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ cases = []
 for number in range(60):
     dtype = np.dtype(["int64", "uint64", "int32"][number % 3])
     rank = 1 + number // 3 % 2
-    # Every other array ends inside a tile, whose sum the library adds up row by row.
+    # Every other array ends inside a tile. The library computes the sum of such a tile row by row.
     tile = [int(random.integers(2, 9)) for _ in range(rank)]
     shape = [int(random.integers(1, 6)) * extent + (number % 2) * int(random.integers(1, extent)) for extent in tile]
     info = np.iinfo(dtype)

@@ -1,6 +1,6 @@
-"""Arrays that claim far more cells than were ever written, and what is true of their values, in whole numbers.
+"""Writes arrays with far more cells than were written, and exact answers about their values.
 
-Written by zarr-python and h5py; expected.json has one case for each, with the answers that Python's integers and fractions give."""
+The arrays are written by zarr-python and h5py. expected.json has one case for each, with answers computed by Python's integers and fractions."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ cases = []
 
 
 def blocks(shape, chunk, count):
-    """Regions of whole chunks at the start, in the middle and at the end, and their values."""
+    """Regions of whole chunks at the start, in the middle and at the end, with their values."""
     extents = [(s + c - 1) // c for s, c in zip(shape, chunk)]
     found = []
     for number, place in enumerate([[0] * len(shape), [e // 2 for e in extents], [e - 1 for e in extents]][:count]):
@@ -29,7 +29,7 @@ def blocks(shape, chunk, count):
 
 
 def expect(name, node, shape, written, fill, axis=None):
-    """The answers over all cells, and sums along the last axis of a short first one."""
+    """Adds the answers over all cells, and the sums of each row if the first axis is short."""
     total = 1
     for extent in shape:
         total *= extent
@@ -75,7 +75,7 @@ def expect(name, node, shape, written, fill, axis=None):
             "above": sum(n for v, n in counts.items() if v > 3),
         },
     }
-    # Where unwritten_check.py looks, and what it must find.
+    # The positions that unwritten_check.py reads, and the expected values.
     case["places"] = [[start for start, _ in region] for region, _ in written] or [[0] * len(shape)]
     part = tuple(slice(0, 2) for _ in shape)
     size = 1
@@ -116,7 +116,7 @@ for number, (shape, chunk, axis) in enumerate(SHAPES):
                 for region, block in written:
                     data[tuple(slice(*part) for part in region)] = block
                 expect(f"{number}.h5", "/" + node, shape, written, fill, axis)
-        # Never allocated: the layout is contiguous and has no address.
+        # Never allocated, so the contiguous layout has no address.
         file.create_dataset("contiguous", tuple(s // 4 if i == len(shape) - 1 else s for i, s in enumerate(shape)), "i4", fillvalue=7)
         expect(f"{number}.h5", "/contiguous", tuple(s // 4 if i == len(shape) - 1 else s for i, s in enumerate(shape)), [], 7, axis)
 

@@ -1,4 +1,4 @@
-"""What zarr-python and h5py find in a converted array: its stored chunks, and values at the places given. Prints JSON."""
+"""Reads a converted array with zarr-python and h5py. Prints its stored chunks and the values at the given positions as JSON."""
 
 import json
 import os

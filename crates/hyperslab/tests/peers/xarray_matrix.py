@@ -1,4 +1,4 @@
-"""Data sets that people keep in NetCDF and Zarr: writes them, and compares what xarray makes of a conversion.
+"""Writes typical NetCDF and Zarr data sets, and compares conversions of them with xarray.
 
     xarray_matrix.py make FOLDER           writes the sources, prints their names
     xarray_matrix.py compare FOLDER        compares FOLDER/x/*, each with its source; prints a line per difference
@@ -94,7 +94,7 @@ def empty():
 
 
 def coordinates():
-    """Coordinates of every kind: two-dimensional, scalar, of no variable, with bounds."""
+    """Coordinates of every kind: two-dimensional, scalar, without a variable, with bounds."""
     x, y = np.arange(6.0).reshape(2, 3), np.arange(2.0)
     ds = xr.Dataset(
         {"temp": (("x", "y"), x, {"cell_methods": "time: mean", "ancillary_variables": "qc"}), "precip": (("x", "y"), x + 1),
@@ -106,7 +106,7 @@ def coordinates():
 
 
 def fills():
-    """A marker in every type of numbers."""
+    """A missing-value marker in every numeric type."""
     kinds = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]
     ds = xr.Dataset({kind: (("x",), np.array([1, np.nan, 3])) for kind in kinds})
     ds["negative"] = (("x",), np.array([1.0, np.nan, 3.5]))
@@ -115,7 +115,7 @@ def fills():
 
 
 def instants():
-    """Times that are missing, to the nanosecond, before any calendar of NumPy's, and spans."""
+    """Missing times, times in nanoseconds, times before the range of NumPy's dates, and durations."""
     times = np.array(["2000-01-01", "NaT", "2001-02-03T04:05:06.789012345"], "M8[ns]")
     old = [cftime.datetime(1, 1, 1, calendar="noleap"), cftime.datetime(2, 2, 3, 4, 5, 6, calendar="noleap"),
            cftime.datetime(3, 1, 1, calendar="noleap")]
@@ -131,7 +131,7 @@ def names():
 
 
 DATASETS = {f.__name__: f for f in (climate, markers, calendars, words, empty, coordinates, fills, instants, names)}
-# What the classic formats have not, and xarray refuses to write there.
+# Content that the classic formats lack and xarray refuses to write to them.
 NOT_CLASSIC = {"markers": ["wide", "narrow"], "fills": ["i8", "u1", "u2", "u4", "u8"], "instants": ["t"]}
 
 
@@ -146,7 +146,7 @@ def make(folder):
         ds.to_netcdf(f"{folder}/{name}.nc", encoding=netcdf, unlimited_dims=unlimited, engine="netcdf4")
         for version in (2, 3):
             ds.to_zarr(f"{folder}/{name}.zarr{version}", encoding=encoding, zarr_format=version)
-        # The classic formats have neither wide nor unsigned integers, and xarray refuses what they cannot hold.
+        # The classic formats lack 64-bit and unsigned integers, and xarray refuses values that do not fit.
         classic = ds.drop_vars(NOT_CLASSIC.get(name, []))
         own = {key: encoding[key] for key in encoding if key in classic.variables}
         kind = {"climate": "NETCDF3_64BIT_OFFSET", "calendars": "NETCDF3_64BIT_DATA"}.get(name, "NETCDF3_CLASSIC")
@@ -194,7 +194,7 @@ def compare(source, target):
             text = x.dtype.kind in "OUST"
             if x.dtype != y.dtype and not text:
                 yield f"{path}/{name}: dtype {x.dtype} ≠ {y.dtype}"
-            # Without a convention in the way the stored type is the same.
+            # If no convention applies, the stored type is the same.
             keys = CF + (STORED[kinds[0]] if kinds[0] == kinds[1] else [])
             if not text:
                 keys.append("dtype")

@@ -1,4 +1,4 @@
-//! Stores in a bucket that are added to: what is there afterwards is what an addition on disk gives, and a race is an error.
+//! Appends to stores in a bucket: the result equals an append on disk, and a race is an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use hyperslab::{
 };
 use hyperslab_testing::{Behaviour, WebServer, WireFault};
 
-/// A store `/t` with dimensions `time` and `x`, of these times, that may grow along `time`.
+/// Writes a store `/t` with dimensions `time` and `x` and these times, unlimited along `time`.
 fn write(path: &Path, times: std::ops::Range<u32>) {
     let shape = [u64::from(times.end - times.start), 6];
     let bytes: Vec<u8> = (times.start * 6..times.end * 6).flat_map(u32::to_ne_bytes).collect();
@@ -55,7 +55,7 @@ impl Bucket {
         self.folder.path().join("bucket").join(name)
     }
 
-    /// Adds a store on disk to one in the bucket.
+    /// Appends a store on disk to one in the bucket.
     fn add(&self, more: &Path, name: &str) -> Result<()> {
         let open = OpenOptions::default().with_remote(self.remote());
         let options = AppendOptions::default().with_combine(CombineOptions::default().with_open(open));
@@ -63,7 +63,7 @@ impl Bucket {
         append_along(&target, &[more.to_owned()], "time", &options, &Progress::default()).map(drop)
     }
 
-    /// Lengths along the first dimension, and that the values are those of a counter.
+    /// Checks that the values are those of a counter, and returns the length along the first dimension.
     fn check(&self, name: &str) -> u64 {
         let store = open(self.local(name)).unwrap();
         let array = store.array("/t").unwrap();
@@ -73,7 +73,7 @@ impl Bucket {
         array.schema().shape()[0]
     }
 
-    /// Nothing beside the store is left.
+    /// Checks that nothing is left beside the store.
     fn check_clean(&self) {
         for entry in std::fs::read_dir(self.folder.path().join("bucket")).unwrap() {
             let name = entry.unwrap().file_name();
@@ -83,11 +83,11 @@ impl Bucket {
 }
 
 #[test]
-fn stores_in_a_bucket_grow_as_those_on_disk() {
+fn stores_in_a_bucket_grow_like_stores_on_disk() {
     let bucket = Bucket::new();
     for ending in FORMATS {
         let (name, more) = (format!("grow.{ending}"), bucket.folder.path().join(format!("more.{ending}")));
-        // The old end cuts a chunk.
+        // The old end is inside a chunk.
         write(&bucket.local(&name), 0..5);
         let here = bucket.folder.path().join(format!("here.{ending}"));
         write(&here, 0..5);
@@ -121,9 +121,9 @@ fn nodes_are_added_to_a_store_in_a_bucket() {
     }
 }
 
-/// Two writers that add to one store: each is told the truth, and nothing is lost.
+/// Two writers append to one store: each gets the correct result, and nothing is lost.
 #[test]
-fn a_race_of_additions_is_an_error_and_loses_nothing() {
+fn racing_appends_are_errors_and_lose_nothing() {
     let bucket = Arc::new(Bucket::new());
     for ending in FORMATS {
         let (name, more) = (format!("race.{ending}"), bucket.folder.path().join(format!("more.{ending}")));
@@ -138,7 +138,7 @@ fn a_race_of_additions_is_an_error_and_loses_nothing() {
         let _ = bucket.server.take_log();
         bucket.add(&more, &name).unwrap();
         let requests = bucket.server.take_log().len() as u64;
-        let mut told = 0;
+        let mut refused = 0;
         for number in 0..requests {
             fresh(&bucket);
             let (other, second, again) = (Arc::clone(&bucket), name.clone(), more.clone());
@@ -153,16 +153,16 @@ fn a_race_of_additions_is_an_error_and_loses_nothing() {
             let store = open(bucket.local(&name)).unwrap();
             let length = store.array("/t").unwrap().schema().shape()[0];
             assert_eq!(length, 4 + added, "{name} at request {number}: {first} {done:?}");
-            told += u64::from(!first || !done.load(Ordering::SeqCst));
+            refused += u64::from(!first || !done.load(Ordering::SeqCst));
             bucket.check_clean();
         }
-        assert!(told > 0, "{name}: no race was noticed");
+        assert!(refused > 0, "{name}: no race was noticed");
     }
 }
 
-/// A fault at each request of an addition: the store is as it was, or as it should be.
+/// A fault at each request of an append: the store is in its old or its new state.
 #[test]
-fn a_fault_at_each_request_of_an_addition_leaves_the_store_whole() {
+fn faults_during_an_append_leave_the_store_intact() {
     let bucket = Bucket::new();
     for ending in FORMATS {
         let (name, more) = (format!("fault.{ending}"), bucket.folder.path().join(format!("more.{ending}")));
@@ -190,7 +190,7 @@ fn a_fault_at_each_request_of_an_addition_leaves_the_store_whole() {
                     added.is_ok() || matches!(fault, WireFault::Error(..)),
                     "{name} at {number}: {added:?}"
                 );
-                // A claim that could not be removed stays; the next writer's error names it.
+                // A claim that could not be removed stays, and the next writer's error names it.
                 for left in std::fs::read_dir(bucket.folder.path().join("bucket")).unwrap() {
                     let left = left.unwrap().path();
                     if left.extension().is_some_and(|ending| ending == "claim") {

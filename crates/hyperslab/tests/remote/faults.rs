@@ -1,5 +1,5 @@
-//! Trouble on the way: at every request of a read and of a write, each fault is survived or named. Never is an answer
-//! wrong, and never is a target half there.
+//! Network faults: at every request of a read and of a write, each fault is survived or reported. Results are never
+//! wrong, and targets are never partial.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use hyperslab_testing::{Behaviour, WebServer, WireFault};
 
 use super::{Remote, STORES, read};
 
-/// Options of a client that gives up soon, and has a key to lose.
+/// Options of a client that gives up soon, with a secret key.
 fn hasty(server: &WebServer) -> RemoteOptions {
     [
         ("endpoint_url", server.endpoint().as_str()),
@@ -82,9 +82,9 @@ const READ_FAULTS: [WireFault; 10] = [
     WireFault::Error(400, "ExpiredToken"),
 ];
 
-/// One fault at each request of a read in turn.
+/// One fault at a time, at each request of a read.
 #[test]
-fn a_fault_at_each_request_of_a_read_is_survived_or_named() {
+fn faults_during_a_read_are_survived_or_reported() {
     let remote = Remote::new();
     for name in STORES {
         let expected = read(&open(remote.local(name)).unwrap(), "[2]").unwrap();
@@ -92,14 +92,14 @@ fn a_fault_at_each_request_of_a_read_is_survived_or_named() {
         remote.server.behave(Behaviour::default());
         let (_, requests, _) = remote.count(|| answer().unwrap());
         for fault in READ_FAULTS {
-            // Of many equal requests the first few stand for all.
+            // Of many similar requests, only the first few are tested.
             for number in 0..requests.min(5) as u64 {
                 remote.server.behave(Behaviour::fault_at(number, fault));
                 match answer() {
                     Ok(found) => assert!(found == expected, "{name} {fault:?} at {number}"),
                     Err(error) => {
                         check_told(&error);
-                        // What a server says itself is asked for again.
+                        // Error responses of the server are retried.
                         let survivable = matches!(
                             fault,
                             WireFault::Status(_) | WireFault::RetryAfter(..) | WireFault::Reset
@@ -112,9 +112,9 @@ fn a_fault_at_each_request_of_a_read_is_survived_or_named() {
     }
 }
 
-/// A server that says when to come back is left alone until then, by all requests.
+/// If a server asks clients to wait, all requests wait.
 #[test]
-fn a_server_that_asks_for_time_gets_it() {
+fn retry_after_is_respected() {
     let remote = Remote::new();
     let store = remote.hasty("x.zarr").unwrap();
     let started = Instant::now();
@@ -123,9 +123,9 @@ fn a_server_that_asks_for_time_gets_it() {
     assert!(started.elapsed() >= Duration::from_secs(2));
 }
 
-/// What servers lack: the answer is right without it, or there is an error that names it.
+/// Servers that lack features: the result is correct without them, or an error names them.
 #[test]
-fn servers_with_gaps_are_read() {
+fn servers_without_some_features_are_read() {
     let remote = Remote::new();
     let behaviours = [
         Behaviour { no_ranges: true, ..Behaviour::default() },
@@ -137,7 +137,7 @@ fn servers_with_gaps_are_read() {
     for name in STORES {
         let expected = read(&open(remote.local(name)).unwrap(), "[2:4]").unwrap();
         for behaviour in &behaviours {
-            // A bucket always has tags.
+            // A bucket always sends entity tags.
             let over_http = behaviour.no_tags || behaviour.weak_tags;
             if over_http && name == "x.tiledb" {
                 continue;
@@ -146,7 +146,7 @@ fn servers_with_gaps_are_read() {
             let store = if over_http { remote.http(name) } else { remote.hasty(name) };
             let found = store.and_then(|store| read(&store, "[2:4]"));
             if let (true, Err(error)) = (behaviour.denies_missing, &found) {
-                // What is not there cannot be told from what may not be read.
+                // Missing objects cannot be distinguished from forbidden ones.
                 check_told(error);
                 assert!(error.to_string().contains("access denied"), "{name} {error}");
                 continue;
@@ -154,7 +154,7 @@ fn servers_with_gaps_are_read() {
             assert!(found.as_ref().is_ok_and(|found| *found == expected), "{name} {behaviour:?} {found:?}");
         }
     }
-    // Listings are needed for TileDB alone, and for what is in a Zarr group without gathered documents.
+    // Only TileDB, and Zarr groups without consolidated metadata, need listings.
     remote.server.behave(Behaviour { no_lists: true, ..Behaviour::default() });
     for name in STORES {
         match remote.hasty(name).and_then(|store| read(&store, "[2]")) {
@@ -181,9 +181,9 @@ fn redirects_are_followed() {
     }
 }
 
-/// An object that is replaced while it is read is noticed, with entity tags and without.
+/// Replacing an object while it is read is noticed, with and without entity tags.
 #[test]
-fn a_store_that_changes_while_it_is_read_is_noticed() {
+fn changes_during_a_read_are_noticed() {
     let remote = Remote::new();
     let mut noticed = 0;
     for behaviour in [
@@ -201,10 +201,10 @@ fn a_store_that_changes_while_it_is_read_is_noticed() {
             let mut bytes = std::fs::read(&path).unwrap();
             let at = bytes.len() - 40;
             bytes[at] ^= 1;
-            // Times of change are in whole seconds on the wire.
+            // Modification times have a resolution of one second in HTTP.
             std::thread::sleep(Duration::from_millis(1100));
             std::fs::write(&path, &bytes).unwrap();
-            // What was read before may be kept; what is read anew is not mixed with it.
+            // Earlier content may be cached, but is not mixed with new content.
             match array.read(&"[7]".parse().unwrap()) {
                 Ok(found) => assert!(found == last, "{name} {behaviour:?}"),
                 Err(error) => {
@@ -228,9 +228,9 @@ const WRITE_FAULTS: [WireFault; 6] = [
     WireFault::Error(403, "AccessDenied"),
 ];
 
-/// One fault at each request of a conversion into the bucket: the target is there whole, or nothing is.
+/// One fault at a time, at each request of a conversion into the bucket: the target is complete or absent.
 #[test]
-fn a_fault_at_each_request_of_a_write_leaves_all_or_nothing() {
+fn faults_during_a_write_leave_all_or_nothing() {
     let remote = Remote::new();
     let options = ConvertOptions::default().with_chunk_shape(vec![8, 64, 64]);
     for name in ["new.h5", "new.zarr", "new.tiledb"] {
@@ -248,7 +248,7 @@ fn a_fault_at_each_request_of_a_write_leaves_all_or_nothing() {
                         check_told(&error);
                         let left = remote.objects(name);
                         assert!(left.is_empty(), "{name} {fault:?} at {number}: {left:?}\n{error}");
-                        // A connection that breaks under an upload may be an error; nothing is left of it.
+                        // A connection that breaks during an upload may be an error, but nothing is left behind.
                         let survivable = matches!(fault, WireFault::Status(_) | WireFault::RetryAfter(..));
                         assert!(!survivable, "{name} {fault:?} at {number}: {error}");
                     }
@@ -271,7 +271,7 @@ fn check_same(remote: &Remote, name: &str) {
     assert!(same.same(), "{name}: {same:?}");
 }
 
-/// Refused requests while a store is replaced: until the new one is complete the old one stays as it is.
+/// Rejected requests while a store is replaced: the old store stays unchanged until the new one is complete.
 #[test]
 fn the_old_store_stays_until_the_new_one_is_complete() {
     let remote = Remote::new();
@@ -291,7 +291,7 @@ fn the_old_store_stays_until_the_new_one_is_complete() {
             match written {
                 Ok(()) => check_same(&remote, name),
                 Err(error) if error.to_string().contains("complete at") => {
-                    // The instant between the two: the new store is whole beside the old place.
+                    // Between the two states, the new store is complete beside the old location.
                     let staged = error.to_string();
                     let staged = staged.split("complete at s3://bucket/").nth(1).unwrap();
                     check_same(&remote, staged.split_whitespace().next().unwrap());
@@ -307,9 +307,9 @@ fn the_old_store_stays_until_the_new_one_is_complete() {
     }
 }
 
-/// Two writers at once: the one that comes second gets an error, and nothing of the first is lost.
+/// Two writers at once: the second one gets an error, and nothing of the first is lost.
 #[test]
-fn a_race_of_writers_is_an_error() {
+fn racing_writers_get_an_error() {
     let remote = Arc::new(Remote::new());
     let replace = ConvertOptions::default().with_replace(true);
     for name in ["race.h5", "race.zarr", "race.tiledb"] {
@@ -317,7 +317,7 @@ fn a_race_of_writers_is_an_error() {
         remote.convert_to(name, &ConvertOptions::default()).unwrap();
         let (_, requests, _) = remote.count(|| remote.convert_to(name, &replace).unwrap());
         let mut lost = 0;
-        // A dozen instants of each conversion stand for all.
+        // A dozen points in time of each conversion are tested.
         for number in (0..requests as u64).step_by(requests / 12 + 1) {
             let other = Arc::clone(&remote);
             let (ran, ended) =
@@ -332,7 +332,7 @@ fn a_race_of_writers_is_an_error() {
             });
             let first = remote.convert_to(name, &replace).is_ok();
             assert!(ended.load(Ordering::SeqCst), "{name} at {number}");
-            // One of them at least was told, or they came one after the other.
+            // At least one of them got an error, unless they ran one after the other.
             lost += usize::from(!first || !ran.load(Ordering::SeqCst));
             check_same(&remote, name);
             assert!(remote.objects(&format!(".{name}")).is_empty(), "{name} at {number}");
@@ -342,7 +342,7 @@ fn a_race_of_writers_is_an_error() {
     }
 }
 
-/// Whoever asks to stop is not kept waiting by a server that says nothing.
+/// A cancelled upload does not wait for a server that does not respond.
 #[test]
 fn an_upload_stops_at_once() {
     let remote = Remote::new();
@@ -357,7 +357,7 @@ fn an_upload_stops_at_once() {
         let source = open(remote.local("x.h5")).unwrap();
         convert(&source, Path::new("s3://bucket/stop.zarr"), Format::ZARR, &options, &progress)
     });
-    // The server does not even take back what it was sent, which the error says.
-    let told = |error: &Error| error.to_string().contains("the uploaded objects remain");
-    assert!(written.is_err_and(|error| matches!(error, Error::Cancelled) || told(&error)));
+    // The server does not respond to the removal either, which the error mentions.
+    let mentions_leftovers = |error: &Error| error.to_string().contains("the uploaded objects remain");
+    assert!(written.is_err_and(|error| matches!(error, Error::Cancelled) || mentions_leftovers(&error)));
 }

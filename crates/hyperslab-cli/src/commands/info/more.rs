@@ -48,7 +48,7 @@ pub(super) fn dimensions(catalog: &Catalog, out: &mut dyn Write) -> io::Result<(
     let name = |own: &hyperslab::CatalogDimension| own.path.rsplit('/').next().unwrap_or_default().to_owned();
     let mut all: Vec<String> = Vec::new();
     for own in &dimensions {
-        // Arrays that share no dimensions often have the same ones: they are shown once.
+        // Arrays without shared dimensions often declare dimensions of the same name and length. Show those once.
         let mut others = dimensions.iter().filter(|other| other.path != own.path && name(other) == name(own));
         let shared =
             others.next().is_some_and(|other| is_like(own, other)) && others.all(|other| is_like(own, other));

@@ -1,8 +1,8 @@
-//! Blocks of cells as one cell each.
+//! Reduces blocks of cells to one cell each.
 
 use hyperslab_core::{DType, Error, Result};
 
-/// Can blocks of such elements be put together?
+/// Returns true if blocks of elements of this type can be reduced.
 pub(super) fn holds(dtype: &DType) -> bool {
     matches!(
         dtype,
@@ -20,7 +20,8 @@ pub(super) fn holds(dtype: &DType) -> bool {
     )
 }
 
-/// Calls a function with the number of the block of each cell, in C order: cells of one block that follow each other at once.
+/// Calls a function with the block number of each cell, in C order. Consecutive cells of one block are passed as one
+/// run.
 fn visit_runs(shape: &[u64], factors: &[u64], blocks: &[u64], mut visit: impl FnMut(usize, usize, usize)) {
     let Some((&row, above)) = shape.split_last() else { return };
     let (last, rows) = (factors[above.len()], above.iter().product::<u64>());
@@ -57,12 +58,12 @@ macro_rules! with_type {
             DType::UInt64 => $integer::<u64, 8>($($argument),*, u64::from_ne_bytes, u64::to_ne_bytes),
             DType::Float32 => $float::<f32, 4>($($argument),*, f32::from_ne_bytes, f32::to_ne_bytes),
             DType::Float64 => $float::<f64, 8>($($argument),*, f64::from_ne_bytes, f64::to_ne_bytes),
-            other => return Err(Error::invalid(format!("blocks of elements of type {other}"))),
+            other => return Err(Error::invalid(format!("cannot reduce blocks of elements of type {other}"))),
         }
     };
 }
 
-/// The mean of each block. Integers are rounded, halves up.
+/// The mean of each block. Integers are rounded, halves upwards.
 pub(super) fn mean(
     dtype: &DType,
     cells: &[u8],
@@ -90,7 +91,7 @@ fn mean_of_integers<T: Into<i128> + TryFrom<i128> + Copy, const SIZE: usize>(
     });
     let mean = |(sum, count): (i128, i128)| {
         let rounded = (2 * sum + count).div_euclid(2 * count.max(1));
-        // A mean lies between the values that it is of.
+        // Rounding must not move the mean outside the range of its values.
         T::try_from(rounded).map_or([0; SIZE], &to)
     };
     sums.into_iter().flat_map(mean).collect()
@@ -130,7 +131,7 @@ impl FromDouble for f64 {
     }
 }
 
-/// The most frequent value of each block; of several, the smallest.
+/// The most frequent value of each block, and the smallest of equally frequent ones.
 pub(super) fn mode(
     dtype: &DType,
     cells: &[u8],
@@ -155,7 +156,7 @@ fn mode_of<T: PartialOrd + Copy, const SIZE: usize>(
         held[block].extend(cells[first..first + count].iter().map(|cell| from(*cell)));
     });
     let frequent = |mut values: Vec<T>| {
-        // Not-a-number comes last, in any order.
+        // NaN sorts last, in any order.
         values.sort_by(|a, b| {
             a.partial_cmp(b).unwrap_or_else(|| a.partial_cmp(a).is_none().cmp(&b.partial_cmp(b).is_none()))
         });
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_frequent_value_stays() {
+    fn the_most_frequent_value_wins() {
         let cells = [7_u8, 7, 1, 2, 3, 9, 1, 2];
         assert_eq!(mode(&DType::UInt8, &cells, &[2, 4], &[2, 2], &[1, 2]).unwrap(), [7, 1]);
         let negative: Vec<u8> =

@@ -3,7 +3,7 @@
 use hyperslab_core::{Number, Result};
 use serde_json::{Map, Value};
 
-use super::{Asked, Slice, bad};
+use super::{Requested, Slice, bad};
 use crate::query::transform::Method;
 use crate::query::{
     Axis, Comparison, Condition, Conditions, Group, Mode, Operation, OperationInfo, Pad, Parameters, Window,
@@ -68,9 +68,9 @@ fn axes(value: &Value) -> Result<Vec<Axis>> {
     Ok(axes)
 }
 
-pub(super) fn operation(key: &str, value: &Value) -> Result<(Asked, Vec<Axis>)> {
-    let plain = |operation| Asked::Reduce { operation, skip_nan: false };
-    let skipping = |operation| Asked::Reduce { operation, skip_nan: true };
+pub(super) fn operation(key: &str, value: &Value) -> Result<(Requested, Vec<Axis>)> {
+    let plain = |operation| Requested::Reduce { operation, skip_nan: false };
+    let skipping = |operation| Requested::Reduce { operation, skip_nan: true };
     let asked = match key {
         "quantile" | "histogram" | "transform" => return parametric(key, object(value, key)?),
         "null_count" => {
@@ -86,19 +86,19 @@ pub(super) fn operation(key: &str, value: &Value) -> Result<(Asked, Vec<Axis>)> 
         }
         "nan_mean" => skipping(Operation::Mean),
         "nan_std" => skipping(Operation::Std { ddof: 0 }),
-        "covariance" => Asked::Covariance { correlation: false },
-        "correlation" => Asked::Covariance { correlation: true },
+        "covariance" => Requested::Covariance { correlation: false },
+        "correlation" => Requested::Covariance { correlation: true },
         other => {
             let info = OperationInfo::named(other).filter(|info| info.name == other);
             let info = info.ok_or_else(|| bad(format!("unknown field `{other}`")))?;
             let operation = info.operation(&Parameters::default());
-            Asked::Reduce { operation, skip_nan: info.skips_nan_in_documents }
+            Requested::Reduce { operation, skip_nan: info.skips_nan_in_documents }
         }
     };
     Ok((asked, axes(value)?))
 }
 
-fn parametric(key: &str, members: &Map<String, Value>) -> Result<(Asked, Vec<Axis>)> {
+fn parametric(key: &str, members: &Map<String, Value>) -> Result<(Requested, Vec<Axis>)> {
     let over = match members.get("axis").or_else(|| members.get("axes")) {
         Some(spec) => axes(spec)?,
         None => Vec::new(),
@@ -137,10 +137,10 @@ fn parametric(key: &str, members: &Map<String, Value>) -> Result<(Asked, Vec<Axi
             let method = method.ok_or_else(|| bad("`transform.method` is required"))?;
             let found = Method::from_name(method)
                 .ok_or_else(|| bad(format!("unknown transform method `{method}`")))?;
-            return Ok((Asked::Transform(found), over));
+            return Ok((Requested::Transform(found), over));
         }
     };
-    Ok((Asked::Reduce { operation, skip_nan: false }, over))
+    Ok((Requested::Reduce { operation, skip_nan: false }, over))
 }
 
 pub(super) fn selection(value: &Value) -> Result<Vec<Slice>> {

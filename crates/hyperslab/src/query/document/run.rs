@@ -8,7 +8,7 @@ use hyperslab_core::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Document, answer, bad};
+use super::{Document, Requested, answer, bad};
 use crate::query::condition::Mask;
 use crate::query::operand::{Cell, Stored, for_stored};
 use crate::query::plan::fill_value;
@@ -74,11 +74,11 @@ impl Document {
         query.memory = self.memory.filter(|bytes| *bytes > 0).map(|bytes| bytes.max(1 << 20));
         match &self.operation {
             None => self.dense(store, array, &query, preview),
-            Some((key, Asked::Reduce { operation, skip_nan })) => {
+            Some((key, Requested::Reduce { operation, skip_nan })) => {
                 let query = Query { operation: *operation, skip_nan: *skip_nan, ..query };
                 self.reduce(key, array, &query)
             }
-            Some((_, Asked::Covariance { correlation })) => {
+            Some((_, Requested::Covariance { correlation })) => {
                 let matrix = pairs::matrix(array, &query.selection, over[0], *correlation)?;
                 let name = if *correlation { "correlation" } else { "covariance" };
                 Ok(Map::from_iter([
@@ -86,7 +86,7 @@ impl Document {
                     (format!("operation_{name}_order"), matrix.shape[0].into()),
                 ]))
             }
-            Some((_, Asked::Transform(method))) => {
+            Some((_, Requested::Transform(method))) => {
                 let values = transform::transform(array, &query, *method)?;
                 let mut fields = self.values(store, &values, preview)?;
                 fields.insert("transform_method".to_owned(), method.name().into());

@@ -1,4 +1,4 @@
-//! Which documents are refused, and with which messages.
+//! Documents that are rejected, and the messages.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
-fn refusals_name_the_key() {
+fn error_messages_name_the_key() {
     for (text, words) in [
         (r#"{"dataset": "t", "mean": [], "more": 1}"#, "unknown field"),
         (r#"{"dataset": "t", "operation": {"sum": []}}"#, "nested `operation`"),
@@ -68,7 +68,7 @@ fn refusals_name_the_key() {
 }
 
 #[test]
-fn documents_in_either_form_say_the_same() -> Result<()> {
+fn json_and_toml_documents_are_equivalent() -> Result<()> {
     let json = Document::parse(
         r#"{"dataset": "t", "filter": {"gt": 5}, "quantile": {"q": 0.5, "axis": "time"}, "selection": [{"start": 1, "stop": null}]}"#,
         false,

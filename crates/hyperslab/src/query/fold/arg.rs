@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use serde::{Deserialize, Serialize};
 
 use super::extreme::End;
-use super::{Asked, Column, Fold, Operand};
+use super::{CellContext, Column, Fold, Operand};
 use crate::query::serial;
 
 /// The position of a cell without a value.
@@ -65,8 +65,8 @@ impl<E: End> Fold for Arg<E> {
         (self.keys[to], self.places[to]) = (other.keys[from], other.places[from]);
     }
 
-    fn finish(&mut self, cell: usize, asked: &Asked, column: &mut Column) {
+    fn finish(&mut self, cell: usize, context: &CellContext, column: &mut Column) {
         let place = self.places[cell];
-        column.push_integer((asked.some() && place != NOWHERE).then_some(place.into()));
+        column.push_integer((context.some() && place != NOWHERE).then_some(place.into()));
     }
 }

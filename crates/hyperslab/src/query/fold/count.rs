@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, Column, Fold, Operand, Rows};
+use super::{CellContext, Column, Fold, Operand, Rows};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::query) struct Count;
@@ -23,7 +23,7 @@ impl Fold for Count {
     fn merge_cell(&mut self, _: usize, _: &Self, _: usize) {}
     fn copy_cell(&mut self, _: usize, _: &Self, _: usize) {}
 
-    fn finish(&mut self, _: usize, asked: &Asked, column: &mut Column) {
-        column.push_integer(asked.enough.then_some(asked.count.into()));
+    fn finish(&mut self, _: usize, context: &CellContext, column: &mut Column) {
+        column.push_integer(context.enough.then_some(context.count.into()));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, Column, Fold, Operand};
+use super::{CellContext, Column, Fold, Operand};
 use crate::query::kernels::add_counts;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ impl Fold for Digits {
     }
 
     /// The counts are used as they are.
-    fn finish(&mut self, _: usize, _: &Asked, column: &mut Column) {
+    fn finish(&mut self, _: usize, _: &CellContext, column: &mut Column) {
         column.push_float(None);
     }
 }

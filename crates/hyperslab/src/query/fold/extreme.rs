@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use hyperslab_core::{ChunkStatistics, Number};
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, Column, Fold, Operand};
+use super::{CellContext, Column, Fold, Operand};
 use crate::query::kernels::block_extreme;
 use crate::query::serial;
 
@@ -125,12 +125,12 @@ impl<E: End> Fold for FloatExtreme<E> {
         (self.best[to], self.nans[to]) = (other.best[from], other.nans[from]);
     }
 
-    fn claim(known: &ChunkStatistics) -> Option<Number> {
+    fn exact_statistic(known: &ChunkStatistics) -> Option<Number> {
         E::known(known)
     }
 
-    fn fold_claim(&mut self, claim: Number) {
-        if let Number::Float(best) = claim {
+    fn fold_statistic(&mut self, statistic: Number) {
+        if let Number::Float(best) = statistic {
             self.join(0, best, 0);
         }
     }
@@ -140,11 +140,11 @@ impl<E: End> Fold for FloatExtreme<E> {
         self.best.first().is_some_and(|best| bound == *best || E::better(best, &bound))
     }
 
-    fn finish(&mut self, cell: usize, asked: &Asked, column: &mut Column) {
+    fn finish(&mut self, cell: usize, context: &CellContext, column: &mut Column) {
         let nans = self.nans[cell];
         // -0 becomes 0.
-        let value = if nans > 0 && !asked.skip_nan { f64::NAN } else { self.best[cell] + 0.0 };
-        column.push_float((asked.some() && (nans < asked.count || !asked.skip_nan)).then_some(value));
+        let value = if nans > 0 && !context.skip_nan { f64::NAN } else { self.best[cell] + 0.0 };
+        column.push_float((context.some() && (nans < context.count || !context.skip_nan)).then_some(value));
     }
 }
 
@@ -195,12 +195,12 @@ impl<E: End> Fold for IntegerExtreme<E> {
         self.best[to] = other.best[from];
     }
 
-    fn claim(known: &ChunkStatistics) -> Option<Number> {
+    fn exact_statistic(known: &ChunkStatistics) -> Option<Number> {
         E::known(known)
     }
 
-    fn fold_claim(&mut self, claim: Number) {
-        if let Number::Integer(best) = claim {
+    fn fold_statistic(&mut self, statistic: Number) {
+        if let Number::Integer(best) = statistic {
             self.join(0, best);
         }
     }
@@ -210,7 +210,7 @@ impl<E: End> Fold for IntegerExtreme<E> {
         self.best.first().is_some_and(|best| !E::better(&bound, best))
     }
 
-    fn finish(&mut self, cell: usize, asked: &Asked, column: &mut Column) {
-        column.push_integer(asked.some().then_some(self.best[cell]));
+    fn finish(&mut self, cell: usize, context: &CellContext, column: &mut Column) {
+        column.push_integer(context.some().then_some(self.best[cell]));
     }
 }

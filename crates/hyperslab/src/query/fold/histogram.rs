@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, Column, Fold, Operand};
+use super::{CellContext, Column, Fold, Operand};
 use crate::query::kernels::{add_counts, bin_of};
 use crate::query::serial;
 
@@ -54,7 +54,7 @@ impl Fold for Histogram {
             .copy_from_slice(&other.counts[from * each..(from + 1) * each]);
     }
 
-    fn finish(&mut self, cell: usize, _: &Asked, column: &mut Column) {
+    fn finish(&mut self, cell: usize, _: &CellContext, column: &mut Column) {
         for count in &self.counts[cell * self.bins..(cell + 1) * self.bins] {
             column.push_integer(Some((*count).into()));
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, Column, Fold, Operand, Operation};
+use super::{CellContext, Column, Fold, Operand, Operation};
 use crate::query::kernels::block_sum;
 use crate::query::operand::BLOCK;
 use crate::query::serial;
@@ -80,14 +80,14 @@ impl Fold for Moments {
         self.deviations[to] = other.deviations[from];
     }
 
-    fn finish(&mut self, cell: usize, asked: &Asked, column: &mut Column) {
-        let (Operation::Var { ddof } | Operation::Std { ddof }) = asked.operation else {
+    fn finish(&mut self, cell: usize, context: &CellContext, column: &mut Column) {
+        let (Operation::Var { ddof } | Operation::Std { ddof }) = context.operation else {
             return column.push_float(None);
         };
         let freedom = self.counts[cell] - f64::from(ddof);
         let var = self.deviations[cell] / freedom;
-        let root = matches!(asked.operation, Operation::Std { .. });
-        let known = asked.some() && freedom > 0.0;
+        let root = matches!(context.operation, Operation::Std { .. });
+        let known = context.some() && freedom > 0.0;
         column.push_float(known.then(|| if root { var.sqrt() } else { var }));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, Column, Fold, Operand};
+use super::{CellContext, Column, Fold, Operand};
 use crate::query::serial;
 
 /// A power with an integer exponent that may exceed the precision of a float.
@@ -42,8 +42,8 @@ impl Fold for FloatProduct {
         self.products[to] = other.products[from];
     }
 
-    fn finish(&mut self, cell: usize, asked: &Asked, column: &mut Column) {
-        column.push_float(asked.some().then(|| self.products[cell]));
+    fn finish(&mut self, cell: usize, context: &CellContext, column: &mut Column) {
+        column.push_float(context.some().then(|| self.products[cell]));
     }
 }
 
@@ -104,13 +104,13 @@ impl Fold for IntegerProduct {
         (self.wholes[to], self.overflowed[to]) = (other.wholes[from], other.overflowed[from]);
     }
 
-    fn finish(&mut self, cell: usize, asked: &Asked, column: &mut Column) {
+    fn finish(&mut self, cell: usize, context: &CellContext, column: &mut Column) {
         let whole = self.wholes[cell];
         let exact = (!self.overflowed[cell] || whole == 0).then_some(whole);
         let fits = |exact: i128| i64::try_from(exact).is_ok() || u64::try_from(exact).is_ok();
-        column.inexact |= asked.some() && !exact.is_some_and(fits);
+        column.inexact |= context.some() && !exact.is_some_and(fits);
         let float = exact.map_or(self.floats.products[cell], |exact| exact as f64);
-        column.floats.push(if asked.some() { float } else { f64::NAN });
-        column.push_integer(asked.some().then(|| exact.unwrap_or(0)));
+        column.floats.push(if context.some() { float } else { f64::NAN });
+        column.push_integer(context.some().then(|| exact.unwrap_or(0)));
     }
 }

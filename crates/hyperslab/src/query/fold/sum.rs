@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use hyperslab_core::{ChunkStatistics, Number};
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, Column, Fold, Operand, Operation, Rows};
+use super::{CellContext, Column, Fold, Operand, Operation, Rows};
 use crate::query::kernels::{add_each, add_rows, block_sum, two_sum};
 use crate::query::operand::BLOCK;
 use crate::query::serial;
@@ -161,23 +161,23 @@ impl<S: Summand> Fold for FloatSum<S> {
         (self.sums[to], self.rests[to]) = (other.sums[from], other.rests[from]);
     }
 
-    fn claim(known: &ChunkStatistics) -> Option<Number> {
+    fn exact_statistic(known: &ChunkStatistics) -> Option<Number> {
         S::known(known)
     }
 
-    fn fold_claim(&mut self, claim: Number) {
-        if let Number::Float(sum) = claim {
+    fn fold_statistic(&mut self, statistic: Number) {
+        if let Number::Float(sum) = statistic {
             self.add(0, sum);
         }
     }
 
-    fn finish(&mut self, cell: usize, asked: &Asked, column: &mut Column) {
+    fn finish(&mut self, cell: usize, context: &CellContext, column: &mut Column) {
         let sum = self.sum(cell);
-        column.push_float(match asked.operation {
-            Operation::Sum => asked.enough.then_some(sum),
-            Operation::Mean => asked.some().then_some(sum / asked.count as f64),
-            Operation::NormL2 => asked.some().then_some(sum.sqrt()),
-            _ => asked.some().then_some(sum),
+        column.push_float(match context.operation {
+            Operation::Sum => context.enough.then_some(sum),
+            Operation::Mean => context.some().then_some(sum / context.count as f64),
+            Operation::NormL2 => context.some().then_some(sum.sqrt()),
+            _ => context.some().then_some(sum),
         });
     }
 }
@@ -231,22 +231,22 @@ impl<S: Summand> Fold for IntegerSum<S> {
         self.sums[to] = other.sums[from];
     }
 
-    fn claim(known: &ChunkStatistics) -> Option<Number> {
+    fn exact_statistic(known: &ChunkStatistics) -> Option<Number> {
         S::known(known)
     }
 
-    fn fold_claim(&mut self, claim: Number) {
-        if let Number::Integer(sum) = claim {
+    fn fold_statistic(&mut self, statistic: Number) {
+        if let Number::Integer(sum) = statistic {
             self.sums[0] += sum;
         }
     }
 
-    fn finish(&mut self, cell: usize, asked: &Asked, column: &mut Column) {
+    fn finish(&mut self, cell: usize, context: &CellContext, column: &mut Column) {
         let sum = self.sums[cell];
-        match asked.operation {
-            Operation::Mean => column.push_float(asked.some().then(|| mean(sum, asked.count))),
-            Operation::Sum => column.push_integer(asked.enough.then_some(sum)),
-            _ => column.push_integer(asked.some().then_some(sum)),
+        match context.operation {
+            Operation::Mean => column.push_float(context.some().then(|| mean(sum, context.count))),
+            Operation::Sum => column.push_integer(context.enough.then_some(sum)),
+            _ => column.push_integer(context.some().then_some(sum)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, Column, Fold, Operand, Operation};
+use super::{CellContext, Column, Fold, Operand, Operation};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::query) struct Tally {
@@ -54,16 +54,16 @@ impl Fold for Tally {
         self.missing[cell] += count;
     }
 
-    fn finish(&mut self, cell: usize, asked: &Asked, column: &mut Column) {
+    fn finish(&mut self, cell: usize, context: &CellContext, column: &mut Column) {
         let (nans, infinite) = (self.nans[cell], self.infinite[cell]);
-        let value = match asked.operation {
+        let value = match context.operation {
             Operation::AllFinite => u64::from(nans == 0 && infinite == 0),
             Operation::AnyNan => u64::from(nans > 0),
             Operation::AnyInf => u64::from(infinite > 0),
             Operation::NanCount => nans,
             Operation::InfCount => infinite,
-            _ => self.missing[cell] + if asked.decoded { nans } else { 0 },
+            _ => self.missing[cell] + if context.decoded { nans } else { 0 },
         };
-        column.push_integer(asked.enough.then_some(value.into()));
+        column.push_integer(context.enough.then_some(value.into()));
     }
 }

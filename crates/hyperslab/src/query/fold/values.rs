@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, Column, Fold, Operand, Operation};
+use super::{CellContext, Column, Fold, Operand, Operation};
 use crate::query::order;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -47,9 +47,9 @@ impl Fold for Values {
         self.keys[to].clone_from(&other.keys[from]);
     }
 
-    fn finish(&mut self, cell: usize, asked: &Asked, column: &mut Column) {
-        let share = if let Operation::Quantile(share) = asked.operation { share } else { 0.5 };
+    fn finish(&mut self, cell: usize, context: &CellContext, column: &mut Column) {
+        let share = if let Operation::Quantile(share) = context.operation { share } else { 0.5 };
         let keys = &mut self.keys[cell];
-        column.push_float(order::quantile(keys, share, asked.key));
+        column.push_float(order::quantile(keys, share, context.key));
     }
 }

@@ -18,7 +18,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn pieces_are_what_they_cover(
+    fn pieces_equal_queries_of_their_positions(
         stored in stored(),
         operation in operations(),
         counts in prop::collection::vec(1_u32..10, 3),
@@ -58,7 +58,7 @@ proptest! {
 }
 
 #[test]
-fn a_long_axis_costs_no_list_of_its_positions() {
+fn positions_of_a_long_axis_are_not_listed() {
     let mut schema = ArraySchema::new(DType::UInt8, Grid::new(&[1 << 50], &[1 << 20]).unwrap());
     schema.fill = Fill::Element(Elements::fixed(vec![3]));
     let memory = Memory {

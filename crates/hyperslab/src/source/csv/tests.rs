@@ -17,7 +17,7 @@ fn read(folder: &Path, name: &str, text: &str) -> Result<serde_json::Value> {
 }
 
 #[test]
-fn types_are_those_of_all_values() -> Result<()> {
+fn types_fit_all_values() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let text = "i,u,f,b,d,t,s,e\n-1,18446744073709551615,1.5,true,2020-01-31,2020-01-31 12:00:01.5,\"a, \"\"b\"\"\",\n2,1,nan,false,,1999-12-31T00:00,x,\n";
     let found = read(folder.path(), "x.csv", text)?;
@@ -37,7 +37,7 @@ fn types_are_those_of_all_values() -> Result<()> {
 }
 
 #[test]
-fn ragged_rows_are_errors_with_their_line() {
+fn errors_about_ragged_rows_name_the_line() {
     let folder = tempfile::tempdir().unwrap();
     for (text, expected) in [
         ("a,b\n1,2\n3\n", "line 3 has 1 field, but the header has 2"),
@@ -53,7 +53,7 @@ fn ragged_rows_are_errors_with_their_line() {
 }
 
 #[test]
-fn conditions_and_columns_are_chosen() -> Result<()> {
+fn conditions_and_columns_are_applied() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.csv");
     let lines: String = (0..70_000).map(|row| format!("{row},{}\n", row % 7)).collect();

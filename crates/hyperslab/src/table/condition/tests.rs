@@ -53,7 +53,7 @@ fn rows(text: &str) -> Result<Vec<u32>> {
 }
 
 #[test]
-fn conditions_mean_what_people_mean() -> Result<()> {
+fn conditions_select_the_expected_rows() -> Result<()> {
     for (text, expected) in [
         ("count > 50 and type == 'NK'", vec![2]),
         ("count > 50 or type = \"NK\"", vec![0, 1, 2]),

@@ -9,7 +9,7 @@ use super::attributes::{c_text, content, space};
 use super::node::{NewKind, NewNode};
 use super::options::Hdf5Options;
 use super::plan::Plan;
-use super::tree::{Tree, group_of, upwards};
+use super::tree::{Tree, group_of, in_enclosing_groups};
 use super::types::file_type;
 use crate::conversion::Keeper;
 use crate::dimensions::{NO_VARIABLE, non_coordinate_path};
@@ -226,7 +226,7 @@ fn find_or_make(
         return Ok(Some(found));
     }
     let is_unnamed = |spec: &ArraySpec| matches!(spec.dimensions[..], [None]);
-    for path in upwards(&group, &name) {
+    for path in in_enclosing_groups(&group, &name) {
         if let Some(found) = find(tree, &path, &|spec| is_unnamed(spec) || lies_on_it(spec)) {
             return Ok(Some(found));
         }

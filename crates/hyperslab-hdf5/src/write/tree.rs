@@ -408,7 +408,7 @@ pub(crate) fn group_of(path: &str) -> &str {
 }
 
 /// The paths of a name in a group and in each group above it.
-pub(crate) fn upwards<'a>(group: &'a str, name: &'a str) -> impl Iterator<Item = String> + 'a {
+pub(crate) fn in_enclosing_groups<'a>(group: &'a str, name: &'a str) -> impl Iterator<Item = String> + 'a {
     let mut next = Some(group);
     std::iter::from_fn(move || {
         let group = next?;

@@ -8,7 +8,8 @@ use hyperslab::driver::Geometry;
 use hyperslab::{DType, GeometryQuery, Values};
 use hyperslab_core::Place;
 use hyperslab_zvf::{
-    ColumnSpec, FragmentIndex, GeometrySpec, Kind, PyramidOptions, WriteOptions, ZvfWriter, build_pyramid,
+    ColumnSpec, FragmentIndex, GeometryKind, GeometrySpec, PyramidOptions, WriteOptions, ZvfWriter,
+    build_pyramid,
 };
 
 use crate::harness::{Bench, OURS, Outcome, clear, say, timed, timed_prepared};
@@ -160,7 +161,7 @@ fn writes(bench: &mut Bench, inputs: &Path) -> Outcome {
             || clear(&target),
             || {
                 let spec = GeometrySpec {
-                    kind: Kind::PointCloud,
+                    kind: GeometryKind::PointCloud,
                     rank: 3,
                     dtype: DType::Float32,
                     attributes: vec![ColumnSpec::of("v", &attributes[0].1)?],

@@ -64,7 +64,7 @@ fn info_is_the_same_for_every_format() {
 #[test]
 fn info_shows_where_links_lead() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hyperslab-hdf5/tests/golden");
-    let text = told(&golden, 0, &["info", "latest.h5"]);
+    let text = output_of(&golden, 0, &["info", "latest.h5"]);
     let line = |start: &str| text.lines().find(|line| line.trim_start().starts_with(start)).expect("a line");
     assert!(line("/soft → /types/f8").contains("float64") && !line("/soft").contains("96 B"), "{text}");
     assert!(line("/types/up → /").contains("group") && line("/types/f8").contains("96 B"), "{text}");
@@ -74,7 +74,7 @@ fn info_shows_where_links_lead() {
     assert_eq!(node("/soft").expect("the link")["link"], serde_json::json!({ "soft": "/types/f8" }));
     assert_eq!(node("/types/up").expect("the link")["link"], serde_json::json!({ "hard": "/" }));
     assert!(node("/types/f8").expect("the array").get("link").is_none());
-    assert!(told(&golden, 0, &["info", "latest.h5", "--tree"]).contains("soft → /types/f8"));
+    assert!(output_of(&golden, 0, &["info", "latest.h5", "--tree"]).contains("soft → /types/f8"));
 }
 
 #[test]

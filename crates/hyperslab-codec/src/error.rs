@@ -18,7 +18,7 @@ pub enum CodecError {
         reason: Cow<'static, str>,
     },
     /// The decoded size differs from the expected one.
-    #[error("{codec}: decoded to {} bytes, expected {expected}", Found(*found, *at_least))]
+    #[error("{codec}: decoded to {} bytes, expected {expected}", SizeBound(*found, *at_least))]
     Size {
         /// The kernel's name.
         codec: &'static str,
@@ -58,9 +58,9 @@ pub enum CodecError {
 }
 
 /// Prints a size, or that it is a lower bound.
-struct Found(usize, bool);
+struct SizeBound(usize, bool);
 
-impl std::fmt::Display for Found {
+impl std::fmt::Display for SizeBound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.1 { write!(f, "at least {}", self.0) } else { write!(f, "{}", self.0) }
     }

@@ -24,14 +24,14 @@ pub struct NBit {
     /// No bits can be saved: the chunk is stored unchanged.
     plain: bool,
     elements: usize,
-    kind: Kind,
+    kind: NbitType,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
+enum NbitType {
     Atomic { size: usize, big_endian: bool, precision: u32, offset: u32 },
-    Array { size: usize, base: Box<Kind> },
-    Compound { size: usize, members: Vec<(usize, Kind)> },
+    Array { size: usize, base: Box<NbitType> },
+    Compound { size: usize, members: Vec<(usize, NbitType)> },
     Whole { size: usize },
 }
 
@@ -53,7 +53,7 @@ impl Parameters<'_> {
         }
     }
 
-    fn kind(&mut self, depth: u32) -> Result<Kind> {
+    fn kind(&mut self, depth: u32) -> Result<NbitType> {
         if depth > MAX_DEPTH {
             return Err(unsupported(CODEC, format!("types nested more than {MAX_DEPTH} deep")));
         }
@@ -78,25 +78,25 @@ impl Parameters<'_> {
                         format!("precision {precision} and offset {offset} in {size} bytes"),
                     ));
                 }
-                Ok(Kind::Atomic { size, big_endian: order == 1, precision, offset })
+                Ok(NbitType::Atomic { size, big_endian: order == 1, precision, offset })
             }
             2 => {
                 let size = self.size()?;
                 let mut inner = self.rest.clone();
                 let base = Box::new(self.kind(depth + 1)?);
-                if matches!(*base, Kind::Array { .. } | Kind::Compound { .. }) {
+                if matches!(*base, NbitType::Array { .. } | NbitType::Compound { .. }) {
                     // The quirk: continue after the class of the inner type.
                     inner.next();
                     self.rest = inner;
                 }
                 // A type stored as whole bytes has its own size, which libhdf5 ignores here.
-                if matches!(*base, Kind::Whole { .. }) {
-                    return Ok(Kind::Whole { size });
+                if matches!(*base, NbitType::Whole { .. }) {
+                    return Ok(NbitType::Whole { size });
                 }
                 if !size.is_multiple_of(base.size()) {
                     return Err(corrupt(CODEC, format!("an array of {size} bytes of {}", base.size())));
                 }
-                Ok(Kind::Array { size, base })
+                Ok(NbitType::Array { size, base })
             }
             3 => {
                 let (size, count) = (self.size()?, self.next()?);
@@ -109,15 +109,15 @@ impl Parameters<'_> {
                     }
                     members.push((offset, kind));
                 }
-                Ok(Kind::Compound { size, members })
+                Ok(NbitType::Compound { size, members })
             }
-            4 => Ok(Kind::Whole { size: self.size()? }),
+            4 => Ok(NbitType::Whole { size: self.size()? }),
             class => Err(corrupt(CODEC, format!("class {class}"))),
         }
     }
 }
 
-impl Kind {
+impl NbitType {
     const fn size(&self) -> usize {
         match self {
             Self::Atomic { size, .. }
@@ -248,7 +248,7 @@ impl NBit {
             return Err(corrupt(CODEC, format!("ends early: {} bytes", src.len())));
         }
         let mut bits = BitReader::new(CODEC, src);
-        if let Kind::Atomic {
+        if let NbitType::Atomic {
             size: size @ (1 | 2 | 4 | 8),
             big_endian,
             precision: precision @ ..=57,

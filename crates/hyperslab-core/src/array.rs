@@ -369,7 +369,7 @@ pub enum Edges {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fill {
     /// None: the format has no fill value, and `locate` refuses a missing chunk.
-    Refused,
+    Undefined,
     /// Zeros (empty text, an empty list).
     Zero,
     /// This element.

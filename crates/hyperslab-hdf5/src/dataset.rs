@@ -298,7 +298,7 @@ impl Parts<'_> {
         let place = Place::new(self.name, "fill value", 0);
         if bytes.len() != self.element.stored {
             // Only unwritten cells need this value. Reading those fails; all others stay readable.
-            return Ok(Fill::Refused);
+            return Ok(Fill::Undefined);
         }
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok(Fill::Zero);

@@ -16,7 +16,7 @@ use crate::message::datatype::{Class, ReferenceKind};
 use crate::message::link::LinkTarget;
 use crate::message::space::Space;
 use crate::paths::path_of;
-use crate::store::{Found, find};
+use crate::store::{Resolved, find};
 
 pub(crate) use names::{non_coordinate_path, shown, stored_path};
 
@@ -120,7 +120,7 @@ fn dimension(file: &Arc<File>, path: &str, id: i64) -> Option<u64> {
     let mut folder = path;
     while let Some((above, _)) = folder.rsplit_once('/') {
         folder = above;
-        let Ok(Found::Object(group)) = find(file, if above.is_empty() { "/" } else { above }) else {
+        let Ok(Resolved::Object(group)) = find(file, if above.is_empty() { "/" } else { above }) else {
             continue;
         };
         let numbered = group.file.dimensions(group.address, || numbered(&group.file, group.address));

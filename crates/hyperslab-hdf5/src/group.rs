@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::btree2::BTree2;
 use crate::file::{File, FileFields};
-use crate::header::{Header, Kind, kind};
+use crate::header::{Header, ObjectKind, kind};
 use crate::heap::fractal::FractalHeap;
 use crate::message::link::{Link, LinkTarget, StoredLink};
 use crate::symbol_table::SymbolTable;
@@ -42,7 +42,7 @@ struct Dense {
 impl Group {
     pub(crate) fn open(file: &File, address: u64) -> Result<Self> {
         let header = Header::read(file, address)?;
-        if header.kind(file)? != Kind::Group {
+        if header.kind(file)? != ObjectKind::Group {
             return Err(file.place("object header", address).corrupt("not a group"));
         }
         let links = Self::links(file, &header)?;

@@ -83,7 +83,7 @@ pub(crate) struct Header {
 
 /// The kind of object, according to its messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ObjectKind {
     Group,
     Dataset,
     Type,
@@ -155,15 +155,15 @@ impl Header {
     }
 
     /// The kind of the object.
-    pub(crate) fn kind(&self, file: &File) -> Result<Kind> {
+    pub(crate) fn kind(&self, file: &File) -> Result<ObjectKind> {
         if self.has(kind::SYMBOL_TABLE) || self.has(kind::LINK_INFO) || self.has(kind::GROUP_INFO) {
-            Ok(Kind::Group)
+            Ok(ObjectKind::Group)
         } else if self.has(kind::LAYOUT) || (self.has(kind::DATASPACE) && self.has(kind::DATATYPE)) {
-            Ok(Kind::Dataset)
+            Ok(ObjectKind::Dataset)
         } else if self.has(kind::DATATYPE) {
-            Ok(Kind::Type)
+            Ok(ObjectKind::Type)
         } else if self.has(kind::LINK) {
-            Ok(Kind::Group)
+            Ok(ObjectKind::Group)
         } else {
             Err(file
                 .place(STRUCTURE, self.address)

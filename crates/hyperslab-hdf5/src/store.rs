@@ -14,7 +14,7 @@ use crate::conversion::Element;
 use crate::dataset::Dataset;
 use crate::dimensions::{non_coordinate_path, shown, stored_path};
 use crate::file::{File, lock};
-use crate::header::{Header, Kind, kind};
+use crate::header::{Header, ObjectKind, kind};
 use crate::message::datatype::{DatatypeMessage, Type};
 use crate::message::link::{Link as StoredLink, LinkTarget};
 use crate::paths;
@@ -49,14 +49,14 @@ impl Hdf5Store {
     }
 
     /// Resolves a path of the store.
-    fn find(&self, path: &str) -> Result<Found> {
+    fn find(&self, path: &str) -> Result<Resolved> {
         if self.own_names { find(&self.file, &stored_path(&self.file, path)) } else { find(&self.file, path) }
     }
 
     /// The variable with this path, if it is stored under another name.
     fn renamed(&self, path: &str) -> Result<Option<Node>> {
         let other = non_coordinate_path(path).filter(|_| self.own_names);
-        let Some(Ok(Found::Object(object))) = other.map(|other| find(&self.file, &other)) else {
+        let Some(Ok(Resolved::Object(object))) = other.map(|other| find(&self.file, &other)) else {
             return Ok(None);
         };
         Object { path: path.to_owned(), ..object }.node(&self.file, path).map(Some)
@@ -64,7 +64,7 @@ impl Hdf5Store {
 }
 
 /// The result of resolving a path.
-pub(crate) enum Found {
+pub(crate) enum Resolved {
     Object(Object),
     /// A dangling link, and its target.
     Dangling(String),
@@ -197,7 +197,7 @@ impl Walker {
         self.above.push(Above { file, address: self.address, path });
     }
 
-    fn run(mut self, asked_path: &str) -> Result<Found> {
+    fn run(mut self, asked_path: &str) -> Result<Resolved> {
         let root = Arc::clone(&self.file);
         while let Some(part) = self.parts.pop_front() {
             let listed = Listing::find(&self.file, self.address, &part.name).map(LinkTarget::Hard);
@@ -211,7 +211,7 @@ impl Walker {
             let Some(target) = target else {
                 let what = child_path(&self.path, &part.name);
                 if self.links > 0 && self.parts.is_empty() {
-                    return Ok(Found::Dangling(what));
+                    return Ok(Resolved::Dangling(what));
                 }
                 return Err(Error::not_found(Arc::clone(&self.file.name), what));
             };
@@ -227,7 +227,7 @@ impl Walker {
                     let words = target.describe();
                     if !self.follow(target, part.asked)? {
                         if self.parts.is_empty() {
-                            return Ok(Found::Dangling(words));
+                            return Ok(Resolved::Dangling(words));
                         }
                         return Err(Error::not_found(Arc::clone(&self.file.name), words));
                     }
@@ -242,7 +242,7 @@ impl Walker {
                 above: self.above.iter().map(|above| (above.address, Arc::clone(&above.path))).collect(),
             });
         }
-        Ok(Found::Object(Object {
+        Ok(Resolved::Object(Object {
             file: self.file,
             address: self.address,
             path: self.path,
@@ -301,7 +301,7 @@ pub(crate) fn not_followed(file: &File, what: &str, other: &str) -> Error {
 }
 
 /// Resolves a path of a file.
-pub(crate) fn find(file: &Arc<File>, path: &str) -> Result<Found> {
+pub(crate) fn find(file: &Arc<File>, path: &str) -> Result<Resolved> {
     Walker::resume(file, path).unwrap_or_else(|| Walker::new(file, path)).run(path)
 }
 
@@ -333,7 +333,7 @@ impl Object {
             self.learn();
         }
         match header.kind(&self.file)? {
-            Kind::Group => match self.circle() {
+            ObjectKind::Group => match self.circle() {
                 Some(path) => Ok(Node::Link(path)),
                 None => {
                     if let Some(own) = self.as_alias(root, asked) {
@@ -343,8 +343,8 @@ impl Object {
                     Ok(Node::Group(attributes::decode(&self.file, &raw)))
                 }
             },
-            Kind::Dataset => Ok(Node::Array(Arc::new(Dataset::open(&self.file, &header, &self.path)?))),
-            Kind::Type => {
+            ObjectKind::Dataset => Ok(Node::Array(Arc::new(Dataset::open(&self.file, &header, &self.path)?))),
+            ObjectKind::Type => {
                 let raw = attributes::raw(&self.file, &header)?;
                 let message = header.find(&self.file, kind::DATATYPE)?;
                 let message = message
@@ -384,7 +384,7 @@ impl Store for Hdf5Store {
     fn children(&self, path: &str) -> Result<Vec<String>> {
         let path = normal_path(path);
         let names = || match find(&self.file, &path)? {
-            Found::Object(object) if object.file.blob.is_remote() => {
+            Resolved::Object(object) if object.file.blob.is_remote() => {
                 let links = object.file.group(object.address)?.all(&object.file)?;
                 // Callers that list a group mostly open its members next.
                 let headers = links.iter().filter_map(|link| match &link.target {
@@ -394,8 +394,8 @@ impl Store for Hdf5Store {
                 object.file.prefetch(headers, OBJECT_HEADER);
                 Ok(links.into_iter().map(|link| link.name).collect())
             }
-            Found::Object(object) => object.file.group(object.address)?.names(&object.file),
-            Found::Dangling(_) => Ok(Vec::new()),
+            Resolved::Object(object) => object.file.group(object.address)?.names(&object.file),
+            Resolved::Dangling(_) => Ok(Vec::new()),
         };
         self.file.operation(|| {
             let names = names()?;
@@ -407,8 +407,8 @@ impl Store for Hdf5Store {
         let path = normal_path(path);
         self.file.operation(|| {
             let node = match find(&self.file, &path) {
-                Ok(Found::Object(object)) => object.node(&self.file, &path),
-                Ok(Found::Dangling(target)) => Ok(Node::Link(target)),
+                Ok(Resolved::Object(object)) => object.node(&self.file, &path),
+                Ok(Resolved::Dangling(target)) => Ok(Node::Link(target)),
                 Err(error) => Err(error),
             };
             let may_be_stored_elsewhere = match &node {
@@ -438,7 +438,7 @@ impl Store for Hdf5Store {
     fn links(&self, path: &str) -> Result<Option<Vec<Link>>> {
         let path = normal_path(path);
         self.file.operation(|| match find(&self.file, &path)? {
-            Found::Object(object) => {
+            Resolved::Object(object) => {
                 let links = object.file.group(object.address)?.all(&object.file)?;
                 Listing::remember(&object.file, object.address, &links);
                 let links = links.into_iter().map(StoredLink::into_model);
@@ -450,14 +450,14 @@ impl Store for Hdf5Store {
                 let mark = |(stored, link): (String, Link)| Link { renamed: stored != link.name, ..link };
                 Ok(Some(shown.into_iter().map(mark).collect()))
             }
-            Found::Dangling(_) => Ok(None),
+            Resolved::Dangling(_) => Ok(None),
         })
     }
 
     fn identity(&self, path: &str) -> Result<Option<ObjectId>> {
         let path = normal_path(path);
         self.file.operation(|| match self.find(&path)? {
-            Found::Object(object) if Arc::ptr_eq(&object.file, &self.file) => {
+            Resolved::Object(object) if Arc::ptr_eq(&object.file, &self.file) => {
                 Ok(Some(ObjectId(object.address)))
             }
             _ => Ok(None),
@@ -467,7 +467,9 @@ impl Store for Hdf5Store {
     fn stored_group(&self, path: &str) -> Result<StoredGroup> {
         let path = normal_path(path);
         self.file.operation(|| {
-            let Found::Object(object) = find(&self.file, &path)? else { return Ok(StoredGroup::default()) };
+            let Resolved::Object(object) = find(&self.file, &path)? else {
+                return Ok(StoredGroup::default());
+            };
             let header = Header::read(&object.file, object.address)?;
             let flags = match header.find(&object.file, kind::LINK_INFO)? {
                 Some(message) => {
@@ -489,9 +491,9 @@ impl Store for Hdf5Store {
     fn stored_type(&self, path: &str) -> Result<Option<StoredNamedType>> {
         let path = normal_path(path);
         self.file.operation(|| {
-            let Found::Object(object) = find(&self.file, &path)? else { return Ok(None) };
+            let Resolved::Object(object) = find(&self.file, &path)? else { return Ok(None) };
             let header = Header::read(&object.file, object.address)?;
-            if header.kind(&object.file)? != Kind::Type {
+            if header.kind(&object.file)? != ObjectKind::Type {
                 return Ok(None);
             }
             let Some(message) = header.find(&object.file, kind::DATATYPE)? else { return Ok(None) };

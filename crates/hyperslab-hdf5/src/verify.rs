@@ -13,10 +13,10 @@ use crate::attributes;
 use crate::dataset::Dataset;
 use crate::file::File;
 use crate::group::Group;
-use crate::header::{Header, Kind};
+use crate::header::{Header, ObjectKind};
 use crate::message::link::LinkTarget;
 use crate::operation::outside;
-use crate::store::{Found, Hdf5Store, find};
+use crate::store::{Hdf5Store, Resolved, find};
 
 /// The memory used by the check for each chunk.
 const VISITED: u64 = 96;
@@ -134,20 +134,20 @@ impl Check<'_> {
     fn object(&mut self, address: u64, path: &str, pending: &mut Vec<(u64, String)>) -> Result<()> {
         let header = Header::read(self.file, address)?;
         match header.kind(self.file)? {
-            Kind::Group => {
+            ObjectKind::Group => {
                 self.counts.groups += 1;
                 let raw = attributes::raw(self.file, &header)?;
                 self.attributes(&attributes::decode(self.file, &raw), path);
                 self.links(address, path, pending)
             }
-            Kind::Dataset => {
+            ObjectKind::Dataset => {
                 self.counts.datasets += 1;
                 let dataset = Dataset::open(self.file, &header, path)?;
                 self.attributes(&dataset.schema().attributes, path);
                 self.sources(&dataset, path);
                 self.chunks(&dataset, path)
             }
-            Kind::Type => {
+            ObjectKind::Type => {
                 let raw = attributes::raw(self.file, &header)?;
                 self.attributes(&attributes::decode(self.file, &raw), path);
                 Ok(())
@@ -174,7 +174,7 @@ impl Check<'_> {
                 LinkTarget::Hard(address) => pending.push((*address, below)),
                 target => {
                     let words = target.describe();
-                    if !matches!(find(self.file, &below), Ok(Found::Object(_))) {
+                    if !matches!(find(self.file, &below), Ok(Resolved::Object(_))) {
                         self.report.warning("link", format!("dangling link: {words}"));
                         self.report.at_node(&below);
                     }

@@ -16,9 +16,9 @@ use hyperslab_core::{
 
 use crate::dataset::Dataset;
 use crate::file::{File, lock};
-use crate::header::{Header, Kind};
+use crate::header::{Header, ObjectKind};
 use crate::message::space::Space;
-use crate::store::{Found, find, not_followed, open_external};
+use crate::store::{Resolved, find, not_followed, open_external};
 use mapping::Mapping;
 pub(crate) use mapping::encode_mappings;
 use pieces::Piece;
@@ -149,9 +149,9 @@ impl Virtual {
                 None => return Ok(None),
             }
         };
-        let Found::Object(object) = find(&file, dataset)? else { return Ok(None) };
+        let Resolved::Object(object) = find(&file, dataset)? else { return Ok(None) };
         let header = Header::read(&object.file, object.address)?;
-        if header.kind(&object.file)? != Kind::Dataset {
+        if header.kind(&object.file)? != ObjectKind::Dataset {
             return Ok(None);
         }
         nested(&file, || Dataset::open(&object.file, &header, &object.path))

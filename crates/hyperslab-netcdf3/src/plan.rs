@@ -246,7 +246,7 @@ impl Definitions {
                 bytes.map(|bytes| attributes::native(kind, bytes.to_vec()))
             }
             Fill::Zero => Some(vec![0; kind.size() as usize]),
-            Fill::Refused => None,
+            Fill::Undefined => None,
         };
         marker
             .or_else(|| of_fill(&spec.fill))

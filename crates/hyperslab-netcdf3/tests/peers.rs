@@ -188,7 +188,7 @@ fn cells_that_are_never_written_hold_the_fill_value() {
     spec.attributes.set("_FillValue", json!(-9));
     sink.array("/marked", &spec).unwrap();
     let mut spec = ArraySpec::new(DType::Float32, Grid::single(&[1100, 2]));
-    spec.fill = Fill::Refused;
+    spec.fill = Fill::Undefined;
     spec.max_shape[0] = None;
     let part = sink.array("/part", &spec).unwrap();
     let other = sink.array("/other", &spec).unwrap();

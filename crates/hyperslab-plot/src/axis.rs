@@ -105,18 +105,21 @@ impl Axis {
         let name = schema.dimensions.get(axis).cloned().flatten();
         let every = wanted.count.div_ceil(MAX_SAMPLES).max(1);
         let found = match schema.labels.get(axis).unwrap_or(&Labels::None) {
-            Labels::None => Found::default(),
-            Labels::Texts(texts) => Found {
+            Labels::None => AxisDescription::default(),
+            Labels::Texts(texts) => AxisDescription {
                 scale: texts_scale((0..wanted.count).step_by(every as usize).filter_map(|at| {
                     Some((at as f64 + 0.5, texts.get(usize::try_from(position(wanted, at)).ok()?)?.clone()))
                 })),
-                ..Found::default()
+                ..AxisDescription::default()
             },
             Labels::Domain { first, dtype } => {
                 let numbers = (0..wanted.count).step_by(every as usize).map(|at| {
                     (at as f64 + 0.5, (i128::from(*first) + i128::from(position(wanted, at))) as f64)
                 });
-                Found { scale: numbers_scale(numbers.collect(), times_of(dtype), false), ..Found::default() }
+                AxisDescription {
+                    scale: numbers_scale(numbers.collect(), times_of(dtype), false),
+                    ..AxisDescription::default()
+                }
             }
             Labels::Node(path) => from_node(store, path, schema.shape()[axis], wanted, every)?,
         };
@@ -233,7 +236,7 @@ impl Axis {
 
 /// The properties found for a dimension.
 #[derive(Default)]
-struct Found {
+struct AxisDescription {
     scale: Option<Scale>,
     label: Option<String>,
     unit: Option<String>,
@@ -284,10 +287,16 @@ fn times_of(dtype: &DType) -> Option<TimeAxis> {
 }
 
 /// Reads the coordinate array of a dimension. An unsuitable array gives no labels.
-fn from_node(store: &OpenStore, path: &str, extent: u64, wanted: AxisPositions, every: u64) -> Result<Found> {
-    let Node::Array(array) = store.node(path)? else { return Ok(Found::default()) };
+fn from_node(
+    store: &OpenStore,
+    path: &str,
+    extent: u64,
+    wanted: AxisPositions,
+    every: u64,
+) -> Result<AxisDescription> {
+    let Node::Array(array) = store.node(path)? else { return Ok(AxisDescription::default()) };
     if array.schema().shape() != [extent] || wanted.count == 0 {
-        return Ok(Found::default());
+        return Ok(AxisDescription::default());
     }
     let text = |name: &str| array.schema().attributes.get(name).and_then(|value| value.as_text());
     let (unit, calendar) = (text("units"), text("calendar").unwrap_or_default());
@@ -331,7 +340,7 @@ fn from_node(store: &OpenStore, path: &str, extent: u64, wanted: AxisPositions, 
             ),
         }
     };
-    Ok(Found { scale, label: Some(label), unit })
+    Ok(AxisDescription { scale, label: Some(label), unit })
 }
 
 fn bytemuck_i64(bytes: &[u8]) -> i64 {

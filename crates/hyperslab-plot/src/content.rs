@@ -2,7 +2,7 @@
 
 use crate::color::{ColorMap, ColorScale};
 use crate::figure::{Content, PointColor};
-use crate::layout::Place;
+use crate::layout::PlacedPanel;
 use crate::scene::{Color, Point, Scene, Shape};
 
 /// The colour of lines and bars.
@@ -22,7 +22,7 @@ pub(crate) const GROUPS: [Color; 10] = [
     Color::rgb(0xba, 0xb0, 0xac),
 ];
 
-pub(crate) fn draw(scene: &mut Scene, place: &Place<'_>, scale: Option<&ColorScale>) {
+pub(crate) fn draw(scene: &mut Scene, place: &PlacedPanel<'_>, scale: Option<&ColorScale>) {
     match &place.panel.content {
         Content::Heat { cells, columns, rows } => {
             let Some(scale) = scale else { return };
@@ -45,7 +45,7 @@ pub(crate) fn heat_pixels(cells: &[f64], columns: usize, downwards: bool, scale:
 }
 
 /// Lines between neighbours. An isolated value becomes a dot.
-fn line(scene: &mut Scene, place: &Place<'_>, points: &[(f64, f64)]) {
+fn line(scene: &mut Scene, place: &PlacedPanel<'_>, points: &[(f64, f64)]) {
     for run in points.split(|(_, value)| !value.is_finite()).filter(|run| !run.is_empty()) {
         let points: Vec<Point> = run.iter().map(|(x, y)| (place.x(*x), place.y(*y))).collect();
         match points[..] {
@@ -56,7 +56,7 @@ fn line(scene: &mut Scene, place: &Place<'_>, points: &[(f64, f64)]) {
 }
 
 /// The area between the minimum and maximum of each piece.
-fn band(scene: &mut Scene, place: &Place<'_>, pieces: &[(f64, f64)]) {
+fn band(scene: &mut Scene, place: &PlacedPanel<'_>, pieces: &[(f64, f64)]) {
     let (from, to) = place.panel.x.range;
     let each = (to - from) / pieces.len().max(1) as f64;
     let mut start = 0;
@@ -76,7 +76,7 @@ fn band(scene: &mut Scene, place: &Place<'_>, pieces: &[(f64, f64)]) {
     }
 }
 
-fn bars(scene: &mut Scene, place: &Place<'_>, edges: &[f64], counts: &[f64]) {
+fn bars(scene: &mut Scene, place: &PlacedPanel<'_>, edges: &[f64], counts: &[f64]) {
     let floor = place.y(0.0);
     let each = place.frame.width / counts.len().max(1) as f32;
     let bins = edges.windows(2).zip(counts).enumerate().filter(|(_, (_, count))| **count > 0.0);
@@ -97,7 +97,7 @@ fn bars(scene: &mut Scene, place: &Place<'_>, edges: &[f64], counts: &[f64]) {
 
 fn drawn_points(
     scene: &mut Scene,
-    place: &Place<'_>,
+    place: &PlacedPanel<'_>,
     points: &[[f64; 2]],
     (color, scale): (&PointColor, Option<&ColorScale>),
     lines: &[Vec<usize>],

@@ -123,7 +123,7 @@ impl<'a> Page<'a> {
 
     fn panel(&mut self, panel: &Panel, frame: Frame, (left, bottom): (bool, bool)) {
         let (x_ticks, y_ticks) = (x_ticks(&panel.x, frame.width), y_ticks(&panel.y, frame.height));
-        let place = Place { panel, frame };
+        let place = PlacedPanel { panel, frame };
         if !matches!(panel.content, Content::Heat { .. }) {
             for tick in &y_ticks {
                 let y = place.y(tick.at);
@@ -161,7 +161,7 @@ impl<'a> Page<'a> {
         self.scene.line(corners, 0.8, SPINE);
     }
 
-    fn x_axis(&mut self, place: &Place<'_>, ticks: &[Tick], shown: bool) {
+    fn x_axis(&mut self, place: &PlacedPanel<'_>, ticks: &[Tick], shown: bool) {
         let frame = place.frame;
         for tick in ticks {
             let x = place.x(tick.at);
@@ -173,7 +173,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn y_axis(&mut self, place: &Place<'_>, ticks: &[Tick], shown: bool) {
+    fn y_axis(&mut self, place: &PlacedPanel<'_>, ticks: &[Tick], shown: bool) {
         let frame = place.frame;
         for tick in ticks {
             let y = place.y(tick.at);
@@ -242,12 +242,12 @@ impl<'a> Page<'a> {
 }
 
 /// A panel in its frame. Maps the coordinates of its axes to the page.
-pub(crate) struct Place<'a> {
+pub(crate) struct PlacedPanel<'a> {
     pub(crate) panel: &'a Panel,
     pub(crate) frame: Frame,
 }
 
-impl Place<'_> {
+impl PlacedPanel<'_> {
     pub(crate) fn x(&self, at: f64) -> f32 {
         let (low, high) = self.panel.x.range;
         self.frame.x + ((at - low) / (high - low)) as f32 * self.frame.width

@@ -198,7 +198,7 @@ impl Array {
     fn fill_value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let schema = self.reader.schema();
         let element = match &schema.fill {
-            Fill::Refused => return Ok(None),
+            Fill::Undefined => return Ok(None),
             Fill::Zero => hyperslab::Elements::zero(&schema.dtype),
             Fill::Element(element) => element.clone(),
         };

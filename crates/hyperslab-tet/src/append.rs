@@ -403,7 +403,7 @@ impl Sink for TetAppend {
         spec.filters = schema.filters.iter().map(|filter| Filter::new(filter.name.as_str())).collect();
         let mut array = Dimensioned::new(&self.name(), &self.old.datasets()[id].name, &spec)?;
         array.zones = self.has_zones();
-        let mut staged = StagedArray::new(array, Fill::Refused);
+        let mut staged = StagedArray::new(array, Fill::Undefined);
         staged.old = Some((self.old.clone(), id, old));
         self.ids.push(id);
         Ok(self.stage.add(staged, grid))

@@ -11,7 +11,7 @@ use hyperslab_core::{
     Error, Fill, Filter, Grid, Labels, Place, Result, StoredForm, StoredStep, Usage,
 };
 
-use crate::index::{Codec, Found, Row};
+use crate::index::{Codec, Row, RowLookup};
 use crate::store::Inner;
 
 /// Whether stored bytes, which are little-endian, are the elements in memory.
@@ -55,7 +55,7 @@ impl TetArray {
         let name = format!("{store}{path}");
         let mut schema = ArraySchema::new(dtype, grid);
         schema.edges = Edges::Clipped;
-        schema.fill = Fill::Refused;
+        schema.fill = Fill::Undefined;
         schema.chunk_index = "flat table".to_owned();
         if file.index.dataset(id).is_some_and(|rows| rows.compressed) {
             schema.filters = vec![Filter::new("zstd")];
@@ -77,9 +77,9 @@ impl TetArray {
     /// [`Corrupt`](Error::Corrupt) if two rows claim the chunk.
     pub fn row_number(&self, chunk: &[u64]) -> Result<Option<u64>> {
         match self.file.index.find(self.id, &self.schema.grid, chunk) {
-            Found::Missing => Ok(None),
-            Found::Row(number) => Ok(Some(number)),
-            Found::Twice(first, second) => Err(self
+            RowLookup::Missing => Ok(None),
+            RowLookup::Row(number) => Ok(Some(number)),
+            RowLookup::Twice(first, second) => Err(self
                 .file
                 .row_place(second)
                 .corrupt(format!("rows {first} and {second} both claim chunk {chunk:?} of {}", self.name))),

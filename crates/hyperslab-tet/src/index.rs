@@ -69,7 +69,7 @@ enum Lookup {
 
 /// The result of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum RowLookup {
     Missing,
     Row(u64),
     /// Two rows claim the chunk.
@@ -117,31 +117,31 @@ impl ChunkIndex {
     }
 
     /// The row of a chunk.
-    pub(crate) fn find(&self, id: usize, grid: &Grid, coord: &[u64]) -> Found {
-        let Some(own) = self.datasets.get(id) else { return Found::Missing };
+    pub(crate) fn find(&self, id: usize, grid: &Grid, coord: &[u64]) -> RowLookup {
+        let Some(own) = self.datasets.get(id) else { return RowLookup::Missing };
         if !grid.contains(coord) {
-            return Found::Missing;
+            return RowLookup::Missing;
         }
         let rows = self.slices();
         match &own.lookup {
-            Lookup::None => Found::Missing,
+            Lookup::None => RowLookup::Missing,
             Lookup::Direct => {
-                grid.linear(coord).map_or(Found::Missing, |number| Found::Row(own.first + number))
+                grid.linear(coord).map_or(RowLookup::Missing, |number| RowLookup::Row(own.first + number))
             }
             Lookup::Search => {
                 let range = &rows[own.first as usize..=own.last as usize];
                 match range.binary_search_by(|row| compare(row, coord)) {
-                    Ok(at) => Found::Row(own.first + at as u64),
-                    Err(_) => Found::Missing,
+                    Ok(at) => RowLookup::Row(own.first + at as u64),
+                    Err(_) => RowLookup::Missing,
                 }
             }
             Lookup::Table { slots, again } => {
-                let Some(number) = grid.linear(coord) else { return Found::Missing };
+                let Some(number) = grid.linear(coord) else { return RowLookup::Missing };
                 match slots.get(number as usize) {
-                    None | Some(&EMPTY) => Found::Missing,
+                    None | Some(&EMPTY) => RowLookup::Missing,
                     Some(&row) => match again.binary_search_by_key(&number, |(own, _)| *own) {
-                        Ok(at) => Found::Twice(row.into(), again[at].1),
-                        Err(_) => Found::Row(row.into()),
+                        Ok(at) => RowLookup::Twice(row.into(), again[at].1),
+                        Err(_) => RowLookup::Row(row.into()),
                     },
                 }
             }
@@ -149,9 +149,9 @@ impl ChunkIndex {
                 let at = order.partition_point(|&row| compare(&rows[row as usize], coord).is_lt());
                 let equal = |&&row: &&u64| compare(&rows[row as usize], coord).is_eq();
                 match (order.get(at).filter(equal), order.get(at + 1).filter(equal)) {
-                    (Some(&row), Some(&other)) => Found::Twice(row, other),
-                    (Some(&row), None) => Found::Row(row),
-                    _ => Found::Missing,
+                    (Some(&row), Some(&other)) => RowLookup::Twice(row, other),
+                    (Some(&row), None) => RowLookup::Row(row),
+                    _ => RowLookup::Missing,
                 }
             }
         }

@@ -16,7 +16,7 @@ use crate::fragment::{Fragment, MetadataFile};
 use crate::generic;
 use crate::listing::{Commits, Listing};
 use crate::metadata;
-use crate::names::{TimedName, Window};
+use crate::names::{TimeWindow, TimedName};
 use crate::schema::{ArrayKind, Enumeration, Schema};
 
 /// Bytes at the end of a fragment's metadata file that are requested first. Most files fit completely.
@@ -77,7 +77,7 @@ impl OpenArray {
         })
     }
 
-    pub(crate) const fn window(&self) -> Window {
+    pub(crate) const fn window(&self) -> TimeWindow {
         self.options.at
     }
 

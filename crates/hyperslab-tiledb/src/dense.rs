@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use crate::array::OpenArray;
 use crate::datatype::CellValues;
 use crate::field::FieldCodecs;
-use crate::fragment::{Field, Fragment, List, Part, Stats};
+use crate::fragment::{Field, FieldPart, Fragment, List, Stats};
 use crate::schema::{Attribute, Order, Schema};
 
 /// The number of layers that are decoded at a time when a tile is merged.
@@ -48,7 +48,7 @@ pub(crate) struct DenseFragment {
     tiles: Vec<(u64, u64)>,
     /// The file names, as keys in the store and as labels for messages.
     files: SmallVec<[(Arc<str>, String); 1]>,
-    parts: SmallVec<[Part; 1]>,
+    parts: SmallVec<[FieldPart; 1]>,
     /// Per-tile statistics from the fragment metadata, read on first use.
     stats: OnceLock<Option<Stats>>,
 }
@@ -139,12 +139,12 @@ impl DenseAttribute {
                 .corrupt("a non-empty domain outside the array's domain"));
         };
         let field = Field::Attribute(index);
-        let mut parts: SmallVec<[Part; 1]> = SmallVec::from_slice(&[Part::Fixed]);
+        let mut parts: SmallVec<[FieldPart; 1]> = SmallVec::from_slice(&[FieldPart::Fixed]);
         if attribute.values == CellValues::Variable {
-            parts.push(Part::Values);
+            parts.push(FieldPart::Values);
         }
         if attribute.nullable {
-            parts.push(Part::Validity);
+            parts.push(FieldPart::Validity);
         }
         let files = parts.iter().map(|part| {
             let file = fragment.file(field, *part);

@@ -42,14 +42,14 @@ pub(crate) enum Field {
 
 /// Identifies a file of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum FieldPart {
     /// Values, or offsets of variable-length cells.
     Fixed,
     Values,
     Validity,
 }
 
-impl Part {
+impl FieldPart {
     /// The list of its tile offsets.
     pub(crate) const fn offsets(self) -> List {
         match self {
@@ -179,11 +179,11 @@ impl Fragment {
     }
 
     /// The name of a field's file in the store.
-    pub(crate) fn file(&self, field: Field, part: Part) -> String {
+    pub(crate) fn file(&self, field: Field, part: FieldPart) -> String {
         let suffix = match part {
-            Part::Fixed => "",
-            Part::Values => "_var",
-            Part::Validity => "_validity",
+            FieldPart::Fixed => "",
+            FieldPart::Values => "_var",
+            FieldPart::Validity => "_validity",
         };
         let stem = match field {
             Field::Attribute(index) if self.version() > 8 => format!("a{index}"),
@@ -251,7 +251,7 @@ impl Fragment {
     }
 
     /// The offset and length of a tile in a file.
-    pub(crate) fn tile_span(&self, field: Field, part: Part, tile: usize) -> Result<(u64, u64)> {
+    pub(crate) fn tile_span(&self, field: Field, part: FieldPart, tile: usize) -> Result<(u64, u64)> {
         self.span_among(&self.list(part.offsets(), field)?, field, part, tile)
     }
 
@@ -260,7 +260,7 @@ impl Fragment {
         &self,
         offsets: &[u64],
         field: Field,
-        part: Part,
+        part: FieldPart,
         tile: usize,
     ) -> Result<(u64, u64)> {
         let start = offsets.get(tile).copied();
@@ -274,11 +274,11 @@ impl Fragment {
     }
 
     /// The size of a file, from the footer.
-    pub(crate) fn file_size(&self, field: Field, part: Part) -> Option<u64> {
+    pub(crate) fn file_size(&self, field: Field, part: FieldPart) -> Option<u64> {
         let sizes = match part {
-            Part::Fixed => &self.footer.file_sizes,
-            Part::Values => &self.footer.var_sizes,
-            Part::Validity => &self.footer.validity_sizes,
+            FieldPart::Fixed => &self.footer.file_sizes,
+            FieldPart::Values => &self.footer.var_sizes,
+            FieldPart::Validity => &self.footer.validity_sizes,
         };
         sizes.get(self.slot(field)).copied()
     }

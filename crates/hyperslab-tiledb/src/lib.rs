@@ -82,7 +82,7 @@ mod write;
 pub use datatype::{CellValues, Datatype, Number};
 pub use driver::TileDbDriver;
 pub use key::Key;
-pub use names::Window as TimeWindow;
+pub use names::TimeWindow;
 pub use pipeline::{Filter, Pipeline, WebpOptions};
 pub use schema::{ArrayKind, Attribute, Dimension, DimensionLabel, Enumeration, Order, Range, Schema};
 pub use store::{TileDbStore, open, open_path, probe};

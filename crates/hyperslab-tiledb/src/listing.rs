@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use bytes::Bytes;
 use hyperslab_core::{Fields, Place, Result, Storage, StorageEntry};
 
-use crate::names::{TimedName, Window};
+use crate::names::{TimeWindow, TimedName};
 
 /// The relevant names in an array's directory.
 #[derive(Debug, Clone, Default)]
@@ -72,7 +72,7 @@ impl Listing {
     }
 
     /// The schema for a time window: the last one that is not newer, or else the first.
-    pub(crate) fn schema_at(&self, window: Window) -> Option<String> {
+    pub(crate) fn schema_at(&self, window: TimeWindow) -> Option<String> {
         let last = self.schemas.iter().rev().find(|name| name.end <= window.end);
         match last {
             Some(name) => Some(name.stem.clone()),

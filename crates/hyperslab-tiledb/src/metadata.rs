@@ -8,7 +8,7 @@ use crate::datatype::{CellValues, Datatype};
 use crate::generic;
 use crate::key::Key;
 use crate::listing::list_folder;
-use crate::names::{TimedName, Window};
+use crate::names::{TimeWindow, TimedName};
 
 /// By the TileDB-CF convention, keys with this prefix, an attribute's name and a dot belong to that attribute.
 pub(crate) const ATTRIBUTE_PREFIX: &str = "__tiledb_attr.";
@@ -83,7 +83,7 @@ pub(crate) fn parse(bytes: &[u8], place: Place<'_>) -> Result<Vec<Entry>> {
 }
 
 /// The metadata files in the time window, oldest first.
-pub(crate) fn visible(directory: &dyn Storage, prefix: &str, window: Window) -> Result<Vec<TimedName>> {
+pub(crate) fn visible(directory: &dyn Storage, prefix: &str, window: TimeWindow) -> Result<Vec<TimedName>> {
     let names: Vec<TimedName> = list_folder(directory, prefix, "__meta")?
         .iter()
         .filter_map(|entry| TimedName::parse(&entry.name))
@@ -105,7 +105,7 @@ pub(crate) fn visible(directory: &dyn Storage, prefix: &str, window: Window) -> 
 pub(crate) fn read(
     directory: &dyn Storage,
     prefix: &str,
-    window: Window,
+    window: TimeWindow,
     key: Option<&Key>,
 ) -> Result<BTreeMap<String, Attribute>> {
     let mut current = BTreeMap::new();

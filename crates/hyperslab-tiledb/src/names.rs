@@ -62,33 +62,33 @@ impl TimedName {
     }
 
     /// Returns true if it is fully inside the window.
-    pub(crate) const fn inside(&self, window: Window) -> bool {
+    pub(crate) const fn inside(&self, window: TimeWindow) -> bool {
         self.start >= window.start && self.end <= window.end
     }
 
     /// Returns true if it overlaps the window.
-    pub(crate) const fn overlaps(&self, window: Window) -> bool {
+    pub(crate) const fn overlaps(&self, window: TimeWindow) -> bool {
         self.start <= window.end && self.end >= window.start
     }
 }
 
 /// The range of milliseconds that a reader sees, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
+pub struct TimeWindow {
     /// The first millisecond.
     pub start: u64,
     /// The last millisecond.
     pub end: u64,
 }
 
-impl Default for Window {
+impl Default for TimeWindow {
     /// All of time.
     fn default() -> Self {
         Self { start: 0, end: u64::MAX }
     }
 }
 
-impl Window {
+impl TimeWindow {
     /// All of time up to and including this millisecond.
     #[must_use]
     pub const fn until(end: u64) -> Self {

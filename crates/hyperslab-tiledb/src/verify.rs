@@ -10,7 +10,7 @@ use hyperslab_core::{Depth, Error, Report, Result, Store, check_in_order, counte
 
 use crate::array::OpenArray;
 use crate::field::FieldCodecs;
-use crate::fragment::{Field, Fragment, List, Part};
+use crate::fragment::{Field, FieldPart, Fragment, List};
 use crate::schema::ArrayKind;
 use crate::stale::{self, Stale};
 use crate::store::TileDbStore;
@@ -181,12 +181,12 @@ impl Check<'_> {
         boxes: Option<Boxes<'_>>,
         outside: &mut Vec<Error>,
     ) -> Result<u64> {
-        let mut parts = vec![Part::Fixed];
+        let mut parts = vec![FieldPart::Fixed];
         if codecs.offsets.is_some() {
-            parts.push(Part::Values);
+            parts.push(FieldPart::Values);
         }
         if codecs.validity.is_some() {
-            parts.push(Part::Validity);
+            parts.push(FieldPart::Validity);
         }
         let count = fragment.list(List::TileOffsets, field)?.len();
         for part in &parts {

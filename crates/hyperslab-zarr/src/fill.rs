@@ -182,7 +182,7 @@ fn bits(value: &Value, size: usize) -> Option<u64> {
 pub(crate) fn to_json(fill: &Fill, dtype: &DType) -> Value {
     let element = match fill {
         Fill::Element(element) => element.clone(),
-        Fill::Zero | Fill::Refused => Elements::zero(dtype),
+        Fill::Zero | Fill::Undefined => Elements::zero(dtype),
     };
     match dtype {
         DType::String | DType::Reference => {

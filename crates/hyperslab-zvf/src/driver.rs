@@ -8,7 +8,7 @@ use hyperslab_core::{
     GeometrySpec, Glimpse, OpenContext, Recognition, Result, Store, StoreForm, Values,
 };
 
-use crate::{ColumnSpec, Kind, WriteOptions, ZvfWriter};
+use crate::{ColumnSpec, GeometryKind, WriteOptions, ZvfWriter};
 
 /// The driver for stores and bare fragment indexes.
 #[derive(Debug)]
@@ -101,8 +101,8 @@ impl GeometrySink for ZvfWriter {
     }
 }
 
-fn kind(spec: &GeometrySpec) -> Result<Kind> {
-    Kind::from_name(&spec.kind).ok_or_else(|| {
+fn kind(spec: &GeometrySpec) -> Result<GeometryKind> {
+    GeometryKind::from_name(&spec.kind).ok_or_else(|| {
         Error::invalid(format!(
             "{:?} is not a kind of geometry; choose one of: {}",
             spec.kind,
@@ -128,6 +128,6 @@ mod tests {
 
     #[test]
     fn every_kind_is_listed() {
-        assert_eq!(INFO.geometry_kinds, Kind::ALL.map(Kind::name));
+        assert_eq!(INFO.geometry_kinds, GeometryKind::ALL.map(GeometryKind::name));
     }
 }

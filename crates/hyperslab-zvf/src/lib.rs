@@ -69,4 +69,4 @@ pub use fragment::{Fragment, FragmentIndex, MAGIC, encode as encode_fragments};
 pub use geometry::ZvfGeometry;
 pub use pyramid::{PyramidOptions, build_pyramid};
 pub use store::{FragmentStore, ZvfStore, open, open_fragment_index, open_path, probe, probe_fragment_index};
-pub use write::{ColumnSpec, CrossLevel, GeometrySpec, Kind, WriteOptions, ZvfWriter, write};
+pub use write::{ColumnSpec, CrossLevel, GeometryKind, GeometrySpec, WriteOptions, ZvfWriter, write};

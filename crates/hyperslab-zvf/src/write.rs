@@ -32,7 +32,7 @@ pub use writer::{GeometrySpec, ZvfWriter};
 /// The kind of geometry to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the format's own")]
-pub enum Kind {
+pub enum GeometryKind {
     PointCloud,
     Line,
     Polyline,
@@ -42,7 +42,7 @@ pub enum Kind {
     Mesh,
 }
 
-impl Kind {
+impl GeometryKind {
     /// All kinds.
     pub const ALL: [Self; 7] = [
         Self::PointCloud,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use hyperslab_core::{DType, Depth, Elements, Geometry, GeometryData, GeometryQuery, Report, Store, Values};
-use hyperslab_zvf::{CrossLevel, Kind, PyramidOptions, WriteOptions, ZvfWriter, build_pyramid};
+use hyperslab_zvf::{CrossLevel, GeometryKind, PyramidOptions, WriteOptions, ZvfWriter, build_pyramid};
 use serde_json::{Value, json};
 
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -20,7 +20,7 @@ fn integers(numbers: impl IntoIterator<Item = i64>, shape: &[u64]) -> Values {
 }
 
 /// Objects of five vertices, starting at number `first`, spread over chunks by a multiplicative sequence.
-fn part(kind: Kind, first: u64, count: u64) -> GeometryData {
+fn part(kind: GeometryKind, first: u64, count: u64) -> GeometryData {
     let at = |number: u64, prime: u64| (number * prime % 199) as f32 - 60.0;
     let positions = (first..first + count).flat_map(|number| [at(number, 73), at(number, 31)]);
     let mut data = GeometryData::points(floats(positions, &[count, 2]));
@@ -32,15 +32,17 @@ fn part(kind: Kind, first: u64, count: u64) -> GeometryData {
     )];
     let rows = count as i64;
     let links: Vec<i64> = match kind {
-        Kind::Graph => (0..rows).flat_map(|row| [row, row * 7 % rows]).collect(),
-        Kind::Mesh => (0..rows - 2).flat_map(|row| [row + 1, row, row + 2]).collect(),
-        Kind::Skeleton => (0..rows).filter(|row| row % 5 != 0).flat_map(|row| [row, row - row % 5]).collect(),
+        GeometryKind::Graph => (0..rows).flat_map(|row| [row, row * 7 % rows]).collect(),
+        GeometryKind::Mesh => (0..rows - 2).flat_map(|row| [row + 1, row, row + 2]).collect(),
+        GeometryKind::Skeleton => {
+            (0..rows).filter(|row| row % 5 != 0).flat_map(|row| [row, row - row % 5]).collect()
+        }
         _ => return data,
     };
-    let width = if kind == Kind::Mesh { 3 } else { 2 };
+    let width = if kind == GeometryKind::Mesh { 3 } else { 2 };
     let total = links.len() as u64 / width;
     data.links = Some(integers(links, &[total, width]));
-    if kind != Kind::Skeleton {
+    if kind != GeometryKind::Skeleton {
         data.link_attributes =
             vec![("w".to_owned(), integers((0..total as i64).map(|w| w + first as i64), &[total]))];
     }
@@ -94,19 +96,19 @@ fn meaning(data: &GeometryData, sorted_ends: bool) -> Value {
 #[test]
 fn additions_equal_writing_at_once() {
     let folder = tempfile::tempdir().unwrap();
-    for kind in Kind::ALL {
+    for kind in GeometryKind::ALL {
         let target = folder.path().join(kind.name());
         let mut options = WriteOptions::new(vec![50.0; 2]);
         options.groups = vec![vec![1, 2]];
-        options.shard_shape = (kind == Kind::Mesh).then_some(2);
-        options.compression = if kind == Kind::Graph { None } else { Some(1) };
+        options.shard_shape = (kind == GeometryKind::Mesh).then_some(2);
+        options.compression = if kind == GeometryKind::Graph { None } else { Some(1) };
         let (first, second) = (part(kind, 0, 60), part(kind, 60, 40));
         hyperslab_zvf::write(&target, kind, &first, &options).unwrap();
         let before = ask(&target, &GeometryQuery::default());
         let mut writer = ZvfWriter::append(&target, 1 << 20).unwrap();
         writer.add(&second, &[vec![3, 15]]).unwrap();
         drop(ZvfWriter::append(&target, 1 << 20).unwrap_err());
-        let undirected = kind == Kind::Skeleton;
+        let undirected = kind == GeometryKind::Skeleton;
         // Nothing is visible before the commit.
         assert_eq!(
             meaning(&ask(&target, &GeometryQuery::default()), undirected),
@@ -149,11 +151,11 @@ fn vertices_are_added_in_batches() {
     let target = folder.path().join("bins");
     let mut options = WriteOptions::new(vec![50.0; 2]);
     options.bin_shape = Some(vec![25.0, 10.0]);
-    let mut first = part(Kind::PointCloud, 0, 60);
+    let mut first = part(GeometryKind::PointCloud, 0, 60);
     (first.objects, first.object_attributes) = (Vec::new(), Vec::new());
-    hyperslab_zvf::write(&target, Kind::PointCloud, &first, &options).unwrap();
+    hyperslab_zvf::write(&target, GeometryKind::PointCloud, &first, &options).unwrap();
     let mut writer = ZvfWriter::append(&target, 1).unwrap();
-    let second = part(Kind::PointCloud, 60, 40);
+    let second = part(GeometryKind::PointCloud, 60, 40);
     writer.vertices(&second.vertices, &second.attributes, &[]).unwrap();
     writer.commit().unwrap();
     verified(&target);
@@ -167,8 +169,8 @@ fn vertices_are_added_in_batches() {
     let target = folder.path().join("objects");
     hyperslab_zvf::write(
         &target,
-        Kind::PointCloud,
-        &part(Kind::PointCloud, 0, 60),
+        GeometryKind::PointCloud,
+        &part(GeometryKind::PointCloud, 0, 60),
         &WriteOptions::new(vec![50.0; 2]),
     )
     .unwrap();
@@ -199,13 +201,15 @@ fn coarser_levels_are_regenerated() {
     let mut pyramid = PyramidOptions::new(vec![2.0, 2.0]);
     pyramid.bin_shape = Some(vec![12.5; 2]);
     pyramid.cross_level = CrossLevel::Both;
-    hyperslab_zvf::write(&target, Kind::PointCloud, &part(Kind::PointCloud, 0, 60), &options).unwrap();
+    hyperslab_zvf::write(&target, GeometryKind::PointCloud, &part(GeometryKind::PointCloud, 0, 60), &options)
+        .unwrap();
     build_pyramid(&target, &pyramid).unwrap();
     let mut writer = ZvfWriter::append(&target, 1 << 20).unwrap();
-    writer.add(&part(Kind::PointCloud, 60, 40), &[]).unwrap();
+    writer.add(&part(GeometryKind::PointCloud, 60, 40), &[]).unwrap();
     writer.commit().unwrap();
     verified(&target);
-    hyperslab_zvf::write(&whole, Kind::PointCloud, &part(Kind::PointCloud, 0, 100), &options).unwrap();
+    hyperslab_zvf::write(&whole, GeometryKind::PointCloud, &part(GeometryKind::PointCloud, 0, 100), &options)
+        .unwrap();
     build_pyramid(&whole, &pyramid).unwrap();
     for level in 0..3 {
         let positions = |path: &Path| {
@@ -237,8 +241,8 @@ fn metadata_is_preserved_or_rejected() {
     let target = folder.path().join("store");
     hyperslab_zvf::write(
         &target,
-        Kind::Polyline,
-        &part(Kind::Polyline, 0, 60),
+        GeometryKind::Polyline,
+        &part(GeometryKind::Polyline, 0, 60),
         &WriteOptions::new(vec![50.0; 2]),
     )
     .unwrap();
@@ -256,11 +260,11 @@ fn metadata_is_preserved_or_rejected() {
     edit("0/object_attributes/o/zarr.json", &|own| own["description"] = json!("tenths"));
     edit("0/zarr.json", &|own| own["zarr_vectors_level"]["note"] = json!("kept"));
     let mut writer = ZvfWriter::append(&target, 1 << 20).unwrap();
-    let again = writer.add(&part(Kind::Polyline, 0, 10), &[]).unwrap_err();
+    let again = writer.add(&part(GeometryKind::Polyline, 0, 10), &[]).unwrap_err();
     assert!(again.to_string().contains("already exists"), "{again}");
     drop(writer);
     let mut writer = ZvfWriter::append(&target, 1 << 20).unwrap();
-    writer.add(&part(Kind::Polyline, 60, 10), &[]).unwrap();
+    writer.add(&part(GeometryKind::Polyline, 60, 10), &[]).unwrap();
     writer.commit().unwrap();
     let read = |path: &str| -> Value {
         let document: Value = serde_json::from_slice(&std::fs::read(target.join(path)).unwrap()).unwrap();
@@ -277,7 +281,7 @@ fn metadata_is_preserved_or_rejected() {
     );
     // Attributes that differ from the existing ones.
     let mut writer = ZvfWriter::append(&target, 1 << 20).unwrap();
-    let mut other = part(Kind::Polyline, 70, 10);
+    let mut other = part(GeometryKind::Polyline, 70, 10);
     other.attributes[0].0 = "m".to_owned();
     let refused = writer.add(&other, &[]).unwrap_err();
     assert!(refused.to_string().contains("\"m\"") && refused.to_string().contains("[n]"), "{refused}");

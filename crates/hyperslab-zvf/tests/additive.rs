@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hyperslab_core::{DType, Depth, Elements, Geometry, GeometryData, GeometryQuery, Report, Store, Values};
-use hyperslab_zvf::{Kind, WriteOptions};
+use hyperslab_zvf::{GeometryKind, WriteOptions};
 use serde_json::{Value, json};
 
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -47,9 +47,9 @@ fn additive(folder: &Path, coarse: DType) -> std::path::PathBuf {
     // The group names an object of the coarser level. It has a row here, but no vertices.
     fine.objects.push((0, Vec::new()));
     fine.object_attributes[0].1 = values(DType::Float32, &[0.2, 0.3, 0.5, f64::NAN], &[4]);
-    hyperslab_zvf::write(&store, Kind::Polyline, &fine, &options).unwrap();
+    hyperslab_zvf::write(&store, GeometryKind::Polyline, &fine, &options).unwrap();
     options.groups = Vec::new();
-    hyperslab_zvf::write(&other, Kind::Polyline, &lines(&[0, 4], coarse), &options).unwrap();
+    hyperslab_zvf::write(&other, GeometryKind::Polyline, &lines(&[0, 4], coarse), &options).unwrap();
     std::fs::rename(other.join("0"), store.join("1")).unwrap();
     std::fs::remove_dir_all(&other).unwrap();
     edit(&store.join("0/zarr.json"), |own| own["zarr_vectors_level"]["refinement"] = json!("add"));
@@ -179,7 +179,7 @@ fn an_object_at_two_levels_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (store, other) = (additive(folder.path(), DType::Float32), folder.path().join("other"));
     let options = WriteOptions::new(vec![25.0; 2]);
-    hyperslab_zvf::write(&other, Kind::Polyline, &lines(&[0, 5], DType::Float32), &options).unwrap();
+    hyperslab_zvf::write(&other, GeometryKind::Polyline, &lines(&[0, 5], DType::Float32), &options).unwrap();
     std::fs::remove_dir_all(store.join("1")).unwrap();
     std::fs::rename(other.join("0"), store.join("1")).unwrap();
     let found = complaints(&store);

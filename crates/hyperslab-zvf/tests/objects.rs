@@ -1,7 +1,7 @@
 //! Objects requested by id in any order: the result of a query does not depend on earlier queries.
 
 use hyperslab_core::{DType, Elements, Geometry, GeometryQuery, Values};
-use hyperslab_zvf::{GeometrySpec, Kind, WriteOptions, ZvfWriter};
+use hyperslab_zvf::{GeometryKind, GeometrySpec, WriteOptions, ZvfWriter};
 
 const POINTS: usize = 300_000;
 const OBJECTS: usize = 1500;
@@ -16,7 +16,7 @@ fn scattered_objects_in_any_order() {
     let bytes: Vec<u8> = (0..POINTS).flat_map(place).flat_map(f32::to_ne_bytes).collect();
     let vertices = Values::new(DType::Float32, &[POINTS as u64, 3], Elements::fixed(bytes)).unwrap();
     let spec = GeometrySpec {
-        kind: Kind::PointCloud,
+        kind: GeometryKind::PointCloud,
         rank: 3,
         dtype: DType::Float32,
         attributes: Vec::new(),

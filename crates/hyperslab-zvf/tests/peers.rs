@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hyperslab_core::{Depth, Elements, Geometry, GeometryData, GeometryQuery, Report, Store, Values};
-use hyperslab_zvf::{Kind, WriteOptions, ZvfWriter};
+use hyperslab_zvf::{GeometryKind, WriteOptions, ZvfWriter};
 
 fn python(script: &str, arguments: &[&Path]) {
     let interpreter = std::env::var("HYPERSLAB_PEERS")
@@ -63,7 +63,7 @@ fn new_stores_match_brute_force_and_validate_in_zarr_vectors() {
         |store: &str| ["pyramid", "graph_int", "graph_uint"].iter().any(|own| store.starts_with(own));
     for (number, store) in stores.into_iter().filter(|store| !skipped(store)).enumerate() {
         let geometry = hyperslab_zvf::open_path(folder.path().join(store)).unwrap().geometry().unwrap();
-        let kind = Kind::from_name(&geometry.schema().kinds[0]).unwrap();
+        let kind = GeometryKind::from_name(&geometry.schema().kinds[0]).unwrap();
         let data = geometry.query(&GeometryQuery::default()).unwrap();
         let rank = geometry.schema().axes.len();
         // Two of three variants each, because the library takes seconds to validate a store.
@@ -113,7 +113,7 @@ fn added(folder: &Path, cases: &[serde_json::Value]) -> Vec<serde_json::Value> {
         [("points", 1), ("points_bins", 0), ("points_ids", 1), ("streamlines", 1), ("lines", 0)]
     {
         let geometry = support::open(&folder.join(store));
-        let kind = Kind::from_name(&geometry.schema().kinds[0]).unwrap();
+        let kind = GeometryKind::from_name(&geometry.schema().kinds[0]).unwrap();
         let data = geometry.query(&GeometryQuery::default()).unwrap();
         let mut options = WriteOptions::new(vec![50.0; geometry.schema().axes.len()]);
         options.factors = vec![2.0; levels];

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use hyperslab_core::{
     DType, Depth, Elements, Error, Geometry, GeometryData, GeometryQuery, Report, Store, Values,
 };
-use hyperslab_zvf::{Kind, WriteOptions};
+use hyperslab_zvf::{GeometryKind, WriteOptions};
 
 /// Writes points in chunks of 10 along one axis, uncompressed, each linked to the next.
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -21,7 +21,7 @@ fn written(folder: &Path) -> PathBuf {
     data.objects = vec![(5, (0..20).collect()), (9, (20..40).collect())];
     let mut options = WriteOptions::new(vec![10.0]);
     options.compression = None;
-    hyperslab_zvf::write(&target, Kind::Graph, &data, &options).unwrap();
+    hyperslab_zvf::write(&target, GeometryKind::Graph, &data, &options).unwrap();
     target
 }
 

@@ -7,7 +7,8 @@ use std::path::Path;
 use hyperslab_core::storage::{Step, Trace};
 use hyperslab_core::{DType, Depth, Elements, Geometry, GeometryData, GeometryQuery, Report, Store, Values};
 use hyperslab_zvf::{
-    ColumnSpec, CrossLevel, GeometrySpec, Kind, PyramidOptions, WriteOptions, ZvfWriter, build_pyramid,
+    ColumnSpec, CrossLevel, GeometryKind, GeometrySpec, PyramidOptions, WriteOptions, ZvfWriter,
+    build_pyramid,
 };
 use serde_json::Value;
 
@@ -38,7 +39,7 @@ fn integers(numbers: &[i64], shape: &[u64]) -> Values {
 }
 
 /// A geometry of each kind. `n` numbers the vertices, `w` the links, and `o` is a tenth of the object's id.
-fn sample(kind: Kind, count: u64) -> GeometryData {
+fn sample(kind: GeometryKind, count: u64) -> GeometryData {
     let mut random = Random(kind.name().len() as u64);
     let positions: Vec<f32> = (0..3 * count).map(|_| random.at()).collect();
     let mut data = GeometryData::points(floats(&positions, &[count, 3]));
@@ -53,36 +54,36 @@ fn sample(kind: Kind, count: u64) -> GeometryData {
             .collect()
     };
     data.objects = match kind {
-        Kind::PointCloud | Kind::Graph | Kind::Mesh => {
+        GeometryKind::PointCloud | GeometryKind::Graph | GeometryKind::Mesh => {
             let mut objects: BTreeMap<i64, Vec<u64>> = BTreeMap::new();
             (0..count).for_each(|row| objects.entry(random.below(9) as i64 * 5 - 7).or_default().push(row));
             objects.into_iter().collect()
         }
-        Kind::Line => owned(2),
+        GeometryKind::Line => owned(2),
         _ => owned(10),
     };
     let links: Vec<i64> = match kind {
-        Kind::Graph => {
+        GeometryKind::Graph => {
             (0..2 * count).flat_map(|_| [random.below(count) as i64, random.below(count) as i64]).collect()
         }
-        Kind::Mesh => (0..count)
+        GeometryKind::Mesh => (0..count)
             .flat_map(|_| {
                 let a = random.below(count - 2) as i64;
                 [a, a + 2, a + 1]
             })
             .collect(),
         // Every object is a tree.
-        Kind::Skeleton => (0..count as i64)
+        GeometryKind::Skeleton => (0..count as i64)
             .filter(|row| row % 10 != 0)
             .flat_map(|row| [row, row - 1 - random.below((row % 10) as u64) as i64])
             .collect(),
         _ => Vec::new(),
     };
     if !links.is_empty() {
-        let width = if kind == Kind::Mesh { 3 } else { 2 };
+        let width = if kind == GeometryKind::Mesh { 3 } else { 2 };
         let rows = links.len() as u64 / width;
         data.links = Some(integers(&links, &[rows, width]));
-        if kind != Kind::Skeleton {
+        if kind != GeometryKind::Skeleton {
             let weights: Vec<i64> = (0..rows as i64).collect();
             data.link_attributes = vec![("w".to_owned(), integers(&weights, &[rows]))];
         }
@@ -142,9 +143,9 @@ fn meaning(data: &GeometryData, undirected: bool) -> Value {
 }
 
 /// The expected result of reading: paths link their vertices, and vertices of other objects have no defined order.
-fn expected(kind: Kind, data: &GeometryData) -> GeometryData {
+fn expected(kind: GeometryKind, data: &GeometryData) -> GeometryData {
     let mut data = data.clone();
-    if matches!(kind, Kind::Line | Kind::Polyline | Kind::Streamline) {
+    if matches!(kind, GeometryKind::Line | GeometryKind::Polyline | GeometryKind::Streamline) {
         let links: Vec<i64> = data
             .objects
             .iter()
@@ -156,8 +157,8 @@ fn expected(kind: Kind, data: &GeometryData) -> GeometryData {
     data
 }
 
-fn sorted_objects(mut data: GeometryData, kind: Kind) -> GeometryData {
-    if !matches!(kind, Kind::Line | Kind::Polyline | Kind::Streamline) {
+fn sorted_objects(mut data: GeometryData, kind: GeometryKind) -> GeometryData {
+    if !matches!(kind, GeometryKind::Line | GeometryKind::Polyline | GeometryKind::Streamline) {
         let n: Vec<i64> = data
             .attributes
             .iter()
@@ -173,9 +174,9 @@ fn sorted_objects(mut data: GeometryData, kind: Kind) -> GeometryData {
 #[test]
 fn every_kind_round_trips_with_any_memory_budget() {
     let folder = tempfile::tempdir().unwrap();
-    for kind in Kind::ALL {
+    for kind in GeometryKind::ALL {
         let data = sample(kind, 120);
-        let undirected = kind == Kind::Skeleton;
+        let undirected = kind == GeometryKind::Skeleton;
         let truth = meaning(&sorted_objects(expected(kind, &data), kind), undirected);
         for (number, memory) in [512 << 20, 1].into_iter().enumerate() {
             let target = folder.path().join(format!("{}-{number}", kind.name()));
@@ -197,10 +198,10 @@ fn every_kind_round_trips_with_any_memory_budget() {
 fn batches_keep_what_belongs_together() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("batches");
-    let data = sample(Kind::PointCloud, 200);
+    let data = sample(GeometryKind::PointCloud, 200);
     let attribute = &data.attributes[0].1;
     let spec = GeometrySpec {
-        kind: Kind::PointCloud,
+        kind: GeometryKind::PointCloud,
         rank: 3,
         dtype: DType::Float32,
         attributes: vec![ColumnSpec::of("n", attribute).unwrap()],
@@ -242,7 +243,7 @@ fn bins(data: &GeometryData, bin: f64) -> BTreeMap<Vec<i64>, Vec<usize>> {
 #[test]
 fn coarser_levels_are_the_means_of_their_bins() {
     let folder = tempfile::tempdir().unwrap();
-    for kind in Kind::ALL {
+    for kind in GeometryKind::ALL {
         let data = sample(kind, 100);
         for (shared, cross) in [(true, CrossLevel::Both), (false, CrossLevel::None)] {
             let target = folder.path().join(format!("{}-{shared}", kind.name()));
@@ -271,12 +272,12 @@ fn coarser_levels_are_the_means_of_their_bins() {
                     // No vertex belongs to two objects.
                     let named: usize = coarse.objects.iter().map(|(_, rows)| rows.len()).sum();
                     assert!(
-                        named as u64 == coarse.vertices.shape[0] || kind == Kind::Skeleton,
+                        named as u64 == coarse.vertices.shape[0] || kind == GeometryKind::Skeleton,
                         "{}",
                         kind.name()
                     );
                 }
-                if kind == Kind::Graph || kind == Kind::Mesh {
+                if kind == GeometryKind::Graph || kind == GeometryKind::Mesh {
                     assert_eq!(coarse.link_attributes[0].1.shape[0], coarse.links.as_ref().unwrap().shape[0]);
                 }
             }
@@ -288,13 +289,13 @@ fn coarser_levels_are_the_means_of_their_bins() {
 fn a_pyramid_is_added_to_an_existing_store() {
     let folder = tempfile::tempdir().unwrap();
     let (once, later) = (folder.path().join("once"), folder.path().join("later"));
-    let data = sample(Kind::Streamline, 120);
+    let data = sample(GeometryKind::Streamline, 120);
     let mut options = WriteOptions::new(vec![60.0; 3]);
-    hyperslab_zvf::write(&later, Kind::Streamline, &data, &options).unwrap();
+    hyperslab_zvf::write(&later, GeometryKind::Streamline, &data, &options).unwrap();
     options.factors = vec![2.0, 2.0];
     options.bin_shape = Some(vec![30.0; 3]);
     options.cross_level = CrossLevel::Up;
-    hyperslab_zvf::write(&once, Kind::Streamline, &data, &options).unwrap();
+    hyperslab_zvf::write(&once, GeometryKind::Streamline, &data, &options).unwrap();
     let own = PyramidOptions {
         bin_shape: Some(vec![30.0; 3]),
         cross_level: CrossLevel::Up,
@@ -324,10 +325,11 @@ fn files(folder: &Path) -> usize {
 #[test]
 fn shards_hold_the_cells_of_coarser_levels() {
     let folder = tempfile::tempdir().unwrap();
-    let data = sample(Kind::Streamline, 400);
+    let data = sample(GeometryKind::Streamline, 400);
     let made = [true, false].map(|shards| {
         let target = folder.path().join(shards.to_string());
-        hyperslab_zvf::write(&target, Kind::Streamline, &data, &WriteOptions::new(vec![60.0; 3])).unwrap();
+        hyperslab_zvf::write(&target, GeometryKind::Streamline, &data, &WriteOptions::new(vec![60.0; 3]))
+            .unwrap();
         let options = PyramidOptions { shards, ..PyramidOptions::new(vec![2.0, 2.0]) };
         build_pyramid(&target, &options).unwrap();
         verified(&target);
@@ -349,7 +351,7 @@ fn inconsistent_data_is_rejected_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
     let options = WriteOptions::new(vec![60.0; 3]);
-    let good = sample(Kind::Graph, 20);
+    let good = sample(GeometryKind::Graph, 20);
     let mut cases: Vec<(GeometryData, WriteOptions, &str)> = Vec::new();
     let mut edit = |change: &dyn Fn(&mut GeometryData, &mut WriteOptions), why: &'static str| {
         let (mut data, mut options) = (good.clone(), options.clone());
@@ -370,7 +372,7 @@ fn inconsistent_data_is_rejected_and_leaves_nothing() {
     edit(&|_, options| options.groups = vec![vec![12345]], "12345");
     edit(&|_, options| options.bounds = Some([vec![0.0; 3], vec![1.0; 3]]), "outside the bounds");
     for (data, options, why) in cases {
-        let error = hyperslab_zvf::write(&target, Kind::Graph, &data, &options).unwrap_err();
+        let error = hyperslab_zvf::write(&target, GeometryKind::Graph, &data, &options).unwrap_err();
         assert!(error.to_string().contains(why), "{why}: {error}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{why}");
     }
@@ -383,7 +385,7 @@ fn columns_with_unsafe_names_are_rejected() {
     let numbers = integers(&[1, 2], &[2]);
     for name in ["", ".", "..", "a/b", "a\\b", "/etc", "zarr.json", &"x".repeat(256)] {
         let spec = GeometrySpec {
-            kind: Kind::PointCloud,
+            kind: GeometryKind::PointCloud,
             rank: 3,
             dtype: DType::Float32,
             attributes: vec![ColumnSpec::of(name, &numbers).unwrap()],

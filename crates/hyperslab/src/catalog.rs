@@ -293,7 +293,7 @@ fn labels_json(labels: &[Labels]) -> Option<Value> {
 /// The fill value as one element.
 pub(crate) fn fill_json(dtype: &DType, fill: &Fill) -> Value {
     match fill {
-        Fill::Refused => Value::Null,
+        Fill::Undefined => Value::Null,
         Fill::Zero => element_to_json(dtype, &Elements::zero(dtype), 0),
         Fill::Element(element) => element_to_json(dtype, element, 0),
     }

@@ -215,7 +215,7 @@ impl Interpretation {
         let spec = UnpackSpec { missing: &self.missing, valid, scale: self.scale, offset: self.offset };
         let map = unpack(self.stored(own), &dtype, &spec, array.name())?;
         let fill = match &own.fill {
-            Fill::Refused => Fill::Refused,
+            Fill::Undefined => Fill::Undefined,
             other => {
                 let element = match other {
                     Fill::Element(element) => element.clone(),

@@ -46,7 +46,7 @@ pub use table::TableOptions;
 use crate::formats::check_replaceable;
 use crate::forms::NativeSupport;
 use crate::{Format, OpenStore, create};
-use copy::Copy;
+use copy::ArrayCopy;
 use forms::PlannedNode;
 use hyperslab_core::{CreateOptions, Variant};
 use labels::PlacedLabels;
@@ -514,7 +514,7 @@ fn convert_with(
                 change.into_iter().for_each(|change| report.change(path, change));
                 let reader = source.reader(array);
                 let positions = subset.positions(origin, reader.schema())?;
-                let mut copy = Copy::new(reader, positions, options, same_format)?;
+                let mut copy = ArrayCopy::new(reader, positions, options, same_format)?;
                 if let Some(note) = spec::other_rank(&copy.spec, options) {
                     report.change(path, note);
                 }

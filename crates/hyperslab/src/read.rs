@@ -317,7 +317,7 @@ impl ArrayReader {
     /// [`Invalid`](Error::Invalid) if it is too large, otherwise any error from locating the chunks.
     pub fn result_bytes(&self, plan: &Plan) -> Result<usize> {
         let bytes = self.checked_size(plan)?;
-        if self.schema().fill == Fill::Refused && !plan.is_empty() && bytes > SMALL_RESULT {
+        if self.schema().fill == Fill::Undefined && !plan.is_empty() && bytes > SMALL_RESULT {
             let first = (0..plan.len().min(LOCATE_BATCH)).map(|index| plan.coord(index)).collect::<Vec<_>>();
             locate(&*self.array, &first)?;
         }

@@ -47,7 +47,7 @@ pub(crate) fn list<K: Ord>(
     memory: u64,
     mut wanted: impl FnMut(&ChunkCoord) -> Option<K>,
 ) -> Result<Option<Vec<K>>> {
-    if !array.visits_every_chunk() || array.schema().fill == Fill::Refused {
+    if !array.visits_every_chunk() || array.schema().fill == Fill::Undefined {
         return Ok(None);
     }
     let (most, room) = ((chunks / SHARE).max(SHORT), memory / (size_of::<K>() as u64).max(1));
@@ -93,7 +93,7 @@ pub(crate) fn written_chunks(array: &dyn Array, memory: u64) -> Result<Option<Ve
 pub(crate) fn fill_element(schema: &ArraySchema) -> Elements {
     match &schema.fill {
         Fill::Element(element) => element.clone(),
-        Fill::Zero | Fill::Refused => Elements::zero(&schema.dtype),
+        Fill::Zero | Fill::Undefined => Elements::zero(&schema.dtype),
     }
 }
 

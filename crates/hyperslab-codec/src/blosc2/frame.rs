@@ -21,7 +21,7 @@ pub struct Frame<'a> {
 }
 
 /// The meaning of one entry of the index.
-enum Place<'a> {
+enum IndexEntry<'a> {
     Chunk(Chunk<'a>),
     Zeros,
     Nan,
@@ -115,9 +115,9 @@ impl<'a> Frame<'a> {
             let places = self.places(count)?;
             for (chunk, place) in out.chunks_mut(self.chunk_len).zip(places) {
                 match self.place(place)? {
-                    Place::Chunk(stored) => stored.decode(chunk)?,
-                    Place::Zeros => chunk.fill(0),
-                    Place::Nan => self.fill_nan(chunk)?,
+                    IndexEntry::Chunk(stored) => stored.decode(chunk)?,
+                    IndexEntry::Zeros => chunk.fill(0),
+                    IndexEntry::Nan => self.fill_nan(chunk)?,
                 }
             }
             return Ok(());
@@ -134,7 +134,7 @@ impl<'a> Frame<'a> {
         let mut block = Vec::new();
         for (i, place) in places.into_iter().enumerate() {
             match self.place(place)? {
-                Place::Chunk(stored) => {
+                IndexEntry::Chunk(stored) => {
                     // Decode only blocks that overlap the array, so that padding costs nothing.
                     array.each_block(i, |number, origin| {
                         if stored.block_range(number).len() != block_len {
@@ -148,8 +148,8 @@ impl<'a> Frame<'a> {
                         array.paste(&block, origin, self.element, out)
                     })?;
                 }
-                special @ (Place::Zeros | Place::Nan) => {
-                    let nan = matches!(special, Place::Nan);
+                special @ (IndexEntry::Zeros | IndexEntry::Nan) => {
+                    let nan = matches!(special, IndexEntry::Nan);
                     block.clear();
                     block.resize(array.row_len(self.element), 0);
                     if nan {
@@ -175,11 +175,11 @@ impl<'a> Frame<'a> {
         Ok(places.as_chunks::<8>().0.iter().map(|place| i64::from_le_bytes(*place)).collect())
     }
 
-    fn place(&self, place: i64) -> Result<Place<'a>> {
+    fn place(&self, place: i64) -> Result<IndexEntry<'a>> {
         if place < 0 {
             return match (place as u64) >> 56 & 7 {
-                1 | 4 => Ok(Place::Zeros),
-                2 => Ok(Place::Nan),
+                1 | 4 => Ok(IndexEntry::Zeros),
+                2 => Ok(IndexEntry::Nan),
                 other => Err(corrupt(CODEC, format!("special value {other}"))),
             };
         }
@@ -190,7 +190,7 @@ impl<'a> Frame<'a> {
         bytes
             .ok_or_else(|| corrupt(CODEC, format!("a chunk at byte {place}")))
             .and_then(Chunk::parse)
-            .map(Place::Chunk)
+            .map(IndexEntry::Chunk)
     }
 
     fn fill_nan(&self, out: &mut [u8]) -> Result<()> {

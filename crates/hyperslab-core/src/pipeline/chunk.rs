@@ -182,7 +182,7 @@ impl<'a> Chunk<'a> {
         let Some(reference) = self.reference else {
             let still = Layout { offset: 0, strides: SmallVec::from_elem(0, wanted.axes.len()) };
             return match &schema.fill {
-                Fill::Refused => Err(missing(array, self.coord)),
+                Fill::Undefined => Err(missing(array, self.coord)),
                 Fill::Zero => work(&SmallVec::<[u8; 16]>::from_elem(0, item), &still),
                 Fill::Element(element) => match element.as_fixed() {
                     Some(element) if element.len() == item => work(element, &still),
@@ -213,7 +213,7 @@ impl<'a> Chunk<'a> {
         let cells = cells.ok_or_else(|| too_large(array, self.coord))?;
         let Some(reference) = self.reference else {
             let element = match &schema.fill {
-                Fill::Refused => return Err(missing(array, self.coord)),
+                Fill::Undefined => return Err(missing(array, self.coord)),
                 Fill::Zero => Elements::zero(&schema.dtype),
                 Fill::Element(element) => element.clone(),
             };
@@ -294,7 +294,7 @@ impl<'a> Chunk<'a> {
 
     fn fill(&self, slot: &mut OutputSlot<'_>) -> Result<()> {
         match &self.array.schema().fill {
-            Fill::Refused => Err(missing(self.array, self.coord)),
+            Fill::Undefined => Err(missing(self.array, self.coord)),
             Fill::Zero => slot.fill(&SmallVec::<[u8; 16]>::from_elem(0, slot.item())),
             Fill::Element(elements) => match elements.as_fixed() {
                 Some(element) => slot.fill(element),

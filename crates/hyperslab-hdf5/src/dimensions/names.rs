@@ -12,7 +12,7 @@ use super::is_bare;
 use crate::attributes;
 use crate::file::File;
 use crate::header::Header;
-use crate::store::{Found, find};
+use crate::store::{Resolved, find};
 
 /// The prefix of the stored name of such a variable.
 const NON_COORDINATE: &str = "_nc4_non_coord_";
@@ -26,12 +26,14 @@ pub(crate) fn non_coordinate_path(path: &str) -> Option<String> {
 /// The path in the file of the node shown at `path`.
 pub(crate) fn stored_path(file: &Arc<File>, path: &str) -> String {
     let shown = match find(file, path) {
-        Ok(Found::Object(object)) => !is_bare_dimension(&object.file, object.address),
-        Ok(Found::Dangling(_)) => true,
+        Ok(Resolved::Object(object)) => !is_bare_dimension(&object.file, object.address),
+        Ok(Resolved::Dangling(_)) => true,
         Err(_) => false,
     };
     let other = non_coordinate_path(path).filter(|_| !shown);
-    other.filter(|other| matches!(find(file, other), Ok(Found::Object(_)))).unwrap_or_else(|| path.to_owned())
+    other
+        .filter(|other| matches!(find(file, other), Ok(Resolved::Object(_))))
+        .unwrap_or_else(|| path.to_owned())
 }
 
 /// Replaces the stored names of a group's children by those of the variables, and drops the dimensions of these names.
@@ -57,7 +59,7 @@ pub(crate) fn shown<T>(
         .filter(|name| variables.contains(name))
         .collect();
     let is_bare = |name: &String| match find(file, &child_path(group, name)) {
-        Ok(Found::Object(object)) => is_bare_dimension(&object.file, object.address),
+        Ok(Resolved::Object(object)) => is_bare_dimension(&object.file, object.address),
         _ => false,
     };
     // A name that is taken by something else than a dimension is not reused.

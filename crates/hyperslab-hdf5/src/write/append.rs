@@ -30,7 +30,7 @@ use super::space::FileSpace;
 use super::tree::Tree;
 use crate::dimensions::stored_path;
 use crate::file::{File, lock};
-use crate::store::{Found, Hdf5Store, find};
+use crate::store::{Hdf5Store, Resolved, find};
 use crate::superblock::Superblock;
 use hyperslab_core::NoExternals;
 
@@ -194,9 +194,9 @@ impl Hdf5Append {
     /// The address of an object's header in this file.
     fn address(&self, path: &str) -> Result<u64> {
         match find(&self.file, &stored_path(&self.file, path))? {
-            Found::Object(object) if Arc::ptr_eq(&object.file, &self.file) => Ok(object.address),
-            Found::Object(_) => Err(self.file.unsupported("adding to other files through their links")),
-            Found::Dangling(_) => Err(Error::not_found(Arc::clone(&self.file.name), path)),
+            Resolved::Object(object) if Arc::ptr_eq(&object.file, &self.file) => Ok(object.address),
+            Resolved::Object(_) => Err(self.file.unsupported("adding to other files through their links")),
+            Resolved::Dangling(_) => Err(Error::not_found(Arc::clone(&self.file.name), path)),
         }
     }
 

@@ -278,7 +278,7 @@ impl<'a> HeaderEdit<'a> {
 fn close_gap(block: &mut [u8], messages: usize, head: usize) -> Option<usize> {
     let end = block.len().checked_sub(4)?;
     let (mut at, mut nothing) = (messages, None);
-    // Kind, size, flags, and the creation order if it is tracked.
+    // ObjectKind, size, flags, and the creation order if it is tracked.
     while at + head <= end {
         let size = usize::from(u16::from_le_bytes([block[at + 1], block[at + 2]]));
         if u16::from(block[at]) == kind::NIL {

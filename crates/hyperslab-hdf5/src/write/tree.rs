@@ -15,11 +15,11 @@ use super::object::{CONSTANT, NewHeader, NewMessage, Style};
 use super::output::Output;
 use crate::conversion::Keeper;
 use crate::file::{File, lock};
-use crate::header::{Header, Kind, kind};
+use crate::header::{Header, ObjectKind, kind};
 use crate::message::attribute::Content;
 use crate::message::datatype::DatatypeMessage;
 use crate::message::link::{Link, LinkTarget};
-use crate::store::{Found, find};
+use crate::store::{Resolved, find};
 
 /// The nodes by path. The first is the root.
 #[derive(Debug)]
@@ -79,8 +79,8 @@ impl Tree {
                 continue;
             }
             let found = match find(&file, &path[..end]) {
-                Ok(Found::Object(object)) => object,
-                Ok(Found::Dangling(_)) => {
+                Ok(Resolved::Object(object)) => object,
+                Ok(Resolved::Dangling(_)) => {
                     return Err(Error::invalid(format!("{}: the link is dangling", &path[..end])));
                 }
                 Err(error) if error.is_not_found() => return Ok(false),
@@ -89,7 +89,7 @@ impl Tree {
             if !Arc::ptr_eq(&found.file, &file) {
                 return Err(file.unsupported("adding to other files through their links"));
             }
-            if end < path.len() && Header::read(&file, found.address)?.kind(&file)? != Kind::Group {
+            if end < path.len() && Header::read(&file, found.address)?.kind(&file)? != ObjectKind::Group {
                 return Err(Error::invalid(format!("an array is a parent of {path}")));
             }
             let index = self.insert(path[..end].to_owned(), NewKind::Existing, Vec::new());
@@ -371,7 +371,7 @@ impl Tree {
     pub(crate) fn address_of(&self, path: &str) -> Option<u64> {
         let new = self.get(path).map(|index| self.nodes[index].address);
         new.or_else(|| match find(self.file.as_ref()?, path) {
-            Ok(Found::Object(object)) => Some(object.address),
+            Ok(Resolved::Object(object)) => Some(object.address),
             _ => None,
         })
     }

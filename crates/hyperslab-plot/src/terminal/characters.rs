@@ -200,7 +200,7 @@ fn panel_sheet(figure: &Figure, panel: &Panel, graphics: Graphics, (columns, row
     if titled == 1 {
         sheet.text(margin, 0, &panel.title.chars().take(wide).collect::<String>());
     }
-    let place = Place { panel, wide, high, margin, top: titled };
+    let place = PanelGrid { panel, wide, high, margin, top: titled };
     match &panel.content {
         Content::Heat { cells, columns, rows } => {
             place.heat(
@@ -218,7 +218,7 @@ fn panel_sheet(figure: &Figure, panel: &Panel, graphics: Graphics, (columns, row
 }
 
 /// The position of a panel on its sheet.
-struct Place<'a> {
+struct PanelGrid<'a> {
     panel: &'a Panel,
     wide: usize,
     high: usize,
@@ -226,7 +226,7 @@ struct Place<'a> {
     top: usize,
 }
 
-impl Place<'_> {
+impl PanelGrid<'_> {
     fn axes(&self, sheet: &mut Sheet, marks: &[ticks::Tick]) {
         for row in 0..self.high {
             sheet.put(self.margin - 1, self.top + row, Cell { character: '│', ..EMPTY });

@@ -16,7 +16,7 @@ fn old_file(path: &Path, reserve: u64) -> Result<()> {
     let mut spec = ArraySpec::new(DType::Int16, Grid::new(&[5, 4], &[2, 3])?);
     spec.attributes.set("units", "K");
     write_all(sink.as_mut(), "a", &spec, &sample(&spec.dtype, spec.grid.shape()))?;
-    spec.fill = Fill::Refused;
+    spec.fill = Fill::Undefined;
     let holes = sink.array("g/holes", &spec)?;
     for chunk in [[0_u64, 0], [2, 1]] {
         let bytes = chunk_of(&sample(&spec.dtype, spec.grid.shape()), 2, &spec.grid, &chunk);

@@ -22,11 +22,11 @@ fn rows_outside_are_strays_and_never_found() {
     let index = index(&rows, &datasets);
     assert_eq!(index.strays(), 4);
     let grid = datasets[0].grid().unwrap();
-    assert_eq!(index.find(0, &grid, &[1]), Found::Row(0));
-    assert_eq!(index.find(0, &grid, &[0]), Found::Missing);
-    assert_eq!(index.find(0, &grid, &[2]), Found::Missing);
-    assert_eq!(index.find(0, &grid, &[0, 0]), Found::Missing);
-    assert_eq!(index.find(1, &grid, &[0]), Found::Missing);
+    assert_eq!(index.find(0, &grid, &[1]), RowLookup::Row(0));
+    assert_eq!(index.find(0, &grid, &[0]), RowLookup::Missing);
+    assert_eq!(index.find(0, &grid, &[2]), RowLookup::Missing);
+    assert_eq!(index.find(0, &grid, &[0, 0]), RowLookup::Missing);
+    assert_eq!(index.find(1, &grid, &[0]), RowLookup::Missing);
 }
 
 #[test]
@@ -34,15 +34,15 @@ fn coordinates_that_differ_past_the_rank_are_the_same_chunk() {
     let datasets = [dataset(&[4], &[2])];
     for rows in [[row(0, &[1]), row(0, &[1, 5])], [row(0, &[1, 9]), row(0, &[1, 5])]] {
         let grid = datasets[0].grid().unwrap();
-        assert_eq!(index(&rows, &datasets).find(0, &grid, &[1]), Found::Twice(0, 1));
+        assert_eq!(index(&rows, &datasets).find(0, &grid, &[1]), RowLookup::Twice(0, 1));
         assert_eq!(index(&rows, &datasets).rows_of(0).collect::<Vec<_>>(), [0]);
     }
     // The same in a grid too large for a table.
     let datasets = [dataset(&[1 << 40], &[2])];
     let grid = datasets[0].grid().unwrap();
     let index = index(&[row(0, &[7, 1]), row(0, &[3]), row(0, &[7])], &datasets);
-    assert_eq!(index.find(0, &grid, &[7]), Found::Twice(0, 2));
-    assert_eq!(index.find(0, &grid, &[3]), Found::Row(1));
+    assert_eq!(index.find(0, &grid, &[7]), RowLookup::Twice(0, 2));
+    assert_eq!(index.find(0, &grid, &[3]), RowLookup::Row(1));
     assert_eq!(index.rows_of(0).collect::<Vec<_>>(), [0, 1]);
 }
 
@@ -53,8 +53,8 @@ fn a_grid_past_u64_is_searched() {
     let (a, b) = ([5, 0, 0, 0, 0, 0, 0, 9], [5, 0, 0, 0, 0, 0, 1, 0]);
     for (rows, places) in [([row(0, &a), row(0, &b)], [0, 1]), ([row(0, &b), row(0, &a)], [1, 0])] {
         let index = index(&rows, &datasets);
-        assert_eq!([index.find(0, &grid, &a), index.find(0, &grid, &b)], places.map(Found::Row));
-        assert_eq!(index.find(0, &grid, &[5, 0, 0, 0, 0, 0, 0, 0]), Found::Missing);
+        assert_eq!([index.find(0, &grid, &a), index.find(0, &grid, &b)], places.map(RowLookup::Row));
+        assert_eq!(index.find(0, &grid, &[5, 0, 0, 0, 0, 0, 0, 0]), RowLookup::Missing);
     }
 }
 
@@ -88,7 +88,7 @@ proptest! {
             for i in 0..14 {
                 for j in 0..14 {
                     let at = rows.iter().position(|row| row.dataset == id as u64 && row.coord[..2] == [i, j]);
-                    let expected = at.map_or(Found::Missing, |at| Found::Row(at as u64));
+                    let expected = at.map_or(RowLookup::Missing, |at| RowLookup::Row(at as u64));
                     prop_assert_eq!(index.find(id, &grid, &[i, j]), expected);
                 }
             }

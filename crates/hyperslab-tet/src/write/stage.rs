@@ -10,7 +10,7 @@ use hyperslab_core::{ArraySink, ChunkCoord, Elements, EncodedChunk, Error, Fill,
 use super::rows::{ChunkRecord, Dimensioned, fixed, unpack_chunk};
 use crate::dataset::Dataset;
 use crate::disk::Disk;
-use crate::index::{Found, IndexHeader, Row};
+use crate::index::{IndexHeader, Row, RowLookup};
 use crate::store::TetStore;
 use crate::superblock::DIRECTORY_START;
 
@@ -64,13 +64,13 @@ impl StagedArray {
     pub(crate) fn has_old(&self, coord: &[u64]) -> bool {
         self.old.as_ref().is_some_and(|(store, id, grid)| {
             grid.region(coord).shape == self.array.grid.region(coord).shape
-                && store.file.index.find(*id, grid, coord) != Found::Missing
+                && store.file.index.find(*id, grid, coord) != RowLookup::Missing
         })
     }
 
     /// Returns true if the size of every chunk is known and every chunk will be written.
     fn is_laid_out(&self) -> bool {
-        self.array.level.is_none() && self.fill != Fill::Refused
+        self.array.level.is_none() && self.fill != Fill::Undefined
     }
 }
 
@@ -239,7 +239,7 @@ impl State {
     fn missing(&self, id: usize) -> (Arc<Dimensioned>, Fill, bool, Vec<u64>) {
         let own = &self.arrays[id];
         let chunks = own.array.grid.chunks().unwrap_or(0);
-        let missing = if own.fill == Fill::Refused || own.written.len() as u64 == chunks {
+        let missing = if own.fill == Fill::Undefined || own.written.len() as u64 == chunks {
             Vec::new()
         } else {
             (0..chunks).filter(|number| !own.written.contains_key(number)).collect()

@@ -187,7 +187,7 @@ fn unwritten_chunks_hold_the_fill_value() -> Result<()> {
     let seven = sink.array("seven", &spec)?;
     let chunk = [1_u64].as_slice().into();
     seven.write(&chunk, seven.encode(&chunk, &Elements::fixed(vec![1, 0, 2, 0]))?)?;
-    spec.fill = Fill::Refused;
+    spec.fill = Fill::Undefined;
     sink.array("none", &spec)?;
     let scalar = sink.array("scalar", &ArraySpec::new(DType::UInt8, Grid::single(&[])))?;
     let only = hyperslab_core::ChunkCoord::new();

@@ -9,7 +9,7 @@ use super::region::{DimensionRange, Relation};
 use crate::array::OpenArray;
 use crate::datatype::Datatype;
 use crate::field::FieldCodecs;
-use crate::fragment::{Field, Fragment, List, Part, Stats};
+use crate::fragment::{Field, FieldPart, Fragment, List, Stats};
 use crate::schema::Attribute;
 
 /// The maximum number of cells in a tile. Larger claims are rejected before memory is allocated.
@@ -163,14 +163,14 @@ impl FragmentReader {
     }
 
     fn decode(&self, field: Field, codecs: &FieldCodecs, tile: usize) -> Result<Elements> {
-        let mut parts = vec![Part::Fixed];
+        let mut parts = vec![FieldPart::Fixed];
         let mut var_size = None;
         if codecs.offsets.is_some() {
-            parts.push(Part::Values);
+            parts.push(FieldPart::Values);
             var_size = self.fragment.list(List::VarSizes, field)?.get(tile).copied();
         }
         if codecs.validity.is_some() {
-            parts.push(Part::Validity);
+            parts.push(FieldPart::Validity);
         }
         let (mut stored, mut labels) = (Vec::new(), Vec::new());
         for part in parts {
@@ -183,7 +183,7 @@ impl FragmentReader {
         codecs.decode(self.cells(tile)?, var_size, &stored, &places)
     }
 
-    fn fetch(&self, field: Field, part: Part, tile: usize) -> Result<(Bytes, Arc<str>, u64)> {
+    fn fetch(&self, field: Field, part: FieldPart, tile: usize) -> Result<(Bytes, Arc<str>, u64)> {
         let (offset, length) = self.fragment.tile_span(field, part, tile)?;
         let blob = self.array.blob(&BlobKey::named(self.fragment.file(field, part)))?;
         Ok((blob.read_at(offset, length)?, Arc::clone(blob.name()), offset))
@@ -192,7 +192,7 @@ impl FragmentReader {
     /// Extracts one dimension from the shared coordinate file. The file is ordered dimension by dimension or, in
     /// version 1 without filters, cell by cell.
     fn coordinates(&self, index: usize, tile: usize) -> Result<Elements> {
-        let (bytes, label, offset) = self.fetch(Field::Coords, Part::Fixed, tile)?;
+        let (bytes, label, offset) = self.fetch(Field::Coords, FieldPart::Fixed, tile)?;
         let place = Place::new(&label, "tile", offset);
         let schema = &self.fragment.schema;
         let (size, rank) = (schema.dimensions[index].datatype.size(), schema.dimensions.len());

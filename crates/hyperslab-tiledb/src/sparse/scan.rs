@@ -14,7 +14,7 @@ use super::region::DimensionRange;
 use super::{SparseTable, key_of};
 use crate::condition::Delete;
 use crate::fragment::Fragment;
-use crate::names::Window;
+use crate::names::TimeWindow;
 use crate::schema::{Range, Schema};
 
 /// The target number of rows in a batch. Smaller tiles are combined up to this number; larger tiles become batches of
@@ -35,7 +35,7 @@ pub(crate) struct Context {
     /// The name of each column of the table, and whether it is nullable.
     pub(super) names: Vec<(String, bool)>,
     pub(super) deletes: Arc<[Delete]>,
-    pub(super) window: Window,
+    pub(super) window: TimeWindow,
     pub(super) filter: Option<FilterPlan>,
 }
 

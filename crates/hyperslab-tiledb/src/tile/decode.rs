@@ -41,7 +41,7 @@ fn with_scratch<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
 
 /// The lengths of a part before and after filtering.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct FilteredPart {
     plain: usize,
     stored: usize,
 }
@@ -57,7 +57,11 @@ enum Step<'m> {
     /// Positive delta: window metadata, total length.
     PositiveDelta { windows: &'m [u8], total: usize },
     /// Compression or encryption: parts of metadata, parts of data, and (for encryption) a 28-byte seal for each.
-    Packed { metadata: SmallVec<[Part; 4]>, data: SmallVec<[Part; 2]>, seals: SmallVec<[&'m [u8]; 4]> },
+    Packed {
+        metadata: SmallVec<[FilteredPart; 4]>,
+        data: SmallVec<[FilteredPart; 2]>,
+        seals: SmallVec<[&'m [u8]; 4]>,
+    },
 }
 
 /// Returns true if the filter does not change the data.
@@ -434,7 +438,7 @@ fn read_packed<'m>(fields: &mut Fields<'m>, data: usize, seal: usize) -> Result<
     let (mut metadata, mut parts, mut seals) = (SmallVec::new(), SmallVec::new(), SmallVec::new());
     let mut total = 0_u64;
     for number in 0..u64::from(metadata_parts) + u64::from(data_parts) {
-        let part = Part { plain: fields.u32()? as usize, stored: fields.u32()? as usize };
+        let part = FilteredPart { plain: fields.u32()? as usize, stored: fields.u32()? as usize };
         total += part.stored as u64;
         if seal > 0 {
             seals.push(fields.bytes(seal)?);

@@ -10,7 +10,7 @@ use super::boxes::Boxes;
 use super::statistics::Statistics;
 use crate::array::OpenArray;
 use crate::field::FieldCodecs;
-use crate::fragment::{Field, Fragment, List, Part};
+use crate::fragment::{Field, FieldPart, Fragment, List};
 use crate::schema::ArrayKind;
 use crate::tile::TileChunks;
 
@@ -37,7 +37,7 @@ pub(super) struct Tiles<'a> {
 
 /// The blob with one part of the tiles.
 struct TileFile {
-    part: Part,
+    part: FieldPart,
     offsets: Arc<[u64]>,
     blob: Arc<dyn Blob>,
 }
@@ -48,10 +48,10 @@ impl<'a> Tiles<'a> {
         fragment: &'a Fragment,
         field: Field,
         codecs: &'a FieldCodecs,
-        parts: &[Part],
+        parts: &[FieldPart],
         boxes: Option<Boxes<'a>>,
     ) -> Result<Self> {
-        let file = |&part: &Part| {
+        let file = |&part: &FieldPart| {
             Ok(TileFile {
                 part,
                 offsets: fragment.list(part.offsets(), field)?,

@@ -74,7 +74,7 @@ pub(crate) fn attribute(name: &str, spec: &ArraySpec) -> Result<Attribute> {
             attribute.fill = fill_bytes(element).filter(|bytes| !bytes.is_empty()).unwrap_or(attribute.fill);
             attribute.fill_validity = u8::from(!element.is_missing(0));
         }
-        Fill::Zero | Fill::Refused => {
+        Fill::Zero | Fill::Undefined => {
             attribute.fill.fill(0);
             attribute.fill_validity = u8::from(spec.nullable);
         }

@@ -9,13 +9,13 @@ use super::{Outcome, corrupt, wrong_size};
 /// A NumPy number type: kind, width and byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Number {
-    pub(crate) kind: Kind,
+    pub(crate) kind: NumberClass,
     pub(crate) size: usize,
     pub(crate) big: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum NumberClass {
     Bool,
     Signed,
     Unsigned,
@@ -45,16 +45,16 @@ impl Number {
         let big = text.starts_with('>') || (cfg!(target_endian = "big") && !text.starts_with('<'));
         let text = text.trim_start_matches(['<', '>', '|', '=']);
         let kind = match text.chars().next()? {
-            'b' => Kind::Bool,
-            'i' => Kind::Signed,
-            'u' => Kind::Unsigned,
-            'f' => Kind::Float,
+            'b' => NumberClass::Bool,
+            'i' => NumberClass::Signed,
+            'u' => NumberClass::Unsigned,
+            'f' => NumberClass::Float,
             _ => return None,
         };
         let size = text[1..].parse().ok()?;
         let known = match kind {
-            Kind::Bool => size == 1,
-            Kind::Float => matches!(size, 2 | 4 | 8),
+            NumberClass::Bool => size == 1,
+            NumberClass::Float => matches!(size, 2 | 4 | 8),
             _ => matches!(size, 1 | 2 | 4 | 8),
         };
         known.then_some(Self { kind, size, big })
@@ -75,10 +75,10 @@ impl Number {
         }
         let bits = u64::from_le_bytes(wide);
         match (self.kind, self.size) {
-            (Kind::Float, 2) => Held::Float(f16::from_bits(bits as u16).into()),
-            (Kind::Float, 4) => Held::Float(f32::from_bits(bits as u32).into()),
-            (Kind::Float, _) => Held::Float(f64::from_bits(bits)),
-            (Kind::Signed, size) => {
+            (NumberClass::Float, 2) => Held::Float(f16::from_bits(bits as u16).into()),
+            (NumberClass::Float, 4) => Held::Float(f32::from_bits(bits as u32).into()),
+            (NumberClass::Float, _) => Held::Float(f64::from_bits(bits)),
+            (NumberClass::Signed, size) => {
                 let unused = 64 - 8 * size as u32;
                 Held::Integer(((bits << unused) as i64 >> unused).into())
             }
@@ -89,10 +89,10 @@ impl Number {
     /// Stores a value like NumPy's `astype`: integers wrap, floats lose their fraction.
     fn put(self, held: Held, out: &mut [u8]) {
         let bits = match (self.kind, self.size) {
-            (Kind::Float, 2) => f16::from_f64(held.float()).to_bits().into(),
-            (Kind::Float, 4) => (held.float() as f32).to_bits().into(),
-            (Kind::Float, _) => held.float().to_bits(),
-            (Kind::Bool, _) => u64::from(held.float() != 0.0),
+            (NumberClass::Float, 2) => f16::from_f64(held.float()).to_bits().into(),
+            (NumberClass::Float, 4) => (held.float() as f32).to_bits().into(),
+            (NumberClass::Float, _) => held.float().to_bits(),
+            (NumberClass::Bool, _) => u64::from(held.float() != 0.0),
             _ => match held {
                 Held::Integer(value) => value as u64,
                 Held::Float(value) => value as i128 as u64,
@@ -183,7 +183,7 @@ impl NumberFilter {
                 NumberKind::ScaleOffset { scale, offset } => {
                     // NumPy divides and adds in the stored type if that is a float, in float64 otherwise.
                     let narrow = |value: f64| match self.stored.kind {
-                        Kind::Float => self.stored.round(Held::Float(value)).float(),
+                        NumberClass::Float => self.stored.round(Held::Float(value)).float(),
                         _ => value,
                     };
                     held = Held::Float(narrow(narrow(held.float() / scale) + offset));

@@ -306,7 +306,7 @@ fn numbers(id: &str, parameters: &Map<String, Value>, doc: Doc<'_>) -> Result<St
         "astype" => ("astype", needed("decode_dtype")?, needed("encode_dtype")?, NumberKind::Convert),
         // Rounding keeps the type, which it does not name.
         "bitround" => {
-            let byte = Number { kind: super::number::Kind::Unsigned, size: 1, big: false };
+            let byte = Number { kind: super::number::NumberClass::Unsigned, size: 1, big: false };
             ("bitround", byte, byte, NumberKind::Convert)
         }
         "quantize" => {

@@ -11,7 +11,7 @@ use hyperslab_core::storage::StoreLock;
 use hyperslab_core::{Array, DType, Error, Geometry, GeometryData, GeometryQuery, Result, Storage};
 use serde_json::{Map, Value, json};
 
-use super::{ColumnSpec, CrossLevel, GeometrySpec, Kind, WriteOptions, ZvfWriter, whole};
+use super::{ColumnSpec, CrossLevel, GeometryKind, GeometrySpec, WriteOptions, ZvfWriter, whole};
 use crate::level::Level;
 use crate::meta::{corrupt, sizes};
 use crate::objects;
@@ -99,7 +99,7 @@ impl ZvfWriter {
             return Err(refuse(feature));
         }
         check_names(&target, level).map_err(|name| refuse(format!("{name:?} in it, which would be lost")))?;
-        let kind = level.root.kinds.first().and_then(|name| Kind::from_name(name));
+        let kind = level.root.kinds.first().and_then(|name| GeometryKind::from_name(name));
         let kind = kind.ok_or_else(|| refuse(format!("the kinds {:?}", level.root.kinds)))?;
         let pyramid = pyramid(&store, memory).map_err(refuse)?;
         let data = store.geometry()?.query(&GeometryQuery { level: Some(0), ..Default::default() })?;
@@ -169,11 +169,11 @@ fn check_names(store: &Path, level: &Level) -> std::result::Result<(), String> {
 }
 
 /// The specification of the stored geometry.
-fn spec(kind: Kind, level: &Level, data: &GeometryData) -> Result<GeometrySpec> {
+fn spec(kind: GeometryKind, level: &Level, data: &GeometryData) -> Result<GeometrySpec> {
     let columns = |columns: &[(String, hyperslab_core::Values)]| {
         columns.iter().map(|(name, values)| ColumnSpec::of(name, values)).collect::<Result<Vec<_>>>()
     };
-    let default = if kind == Kind::Mesh { 3 } else { 2 };
+    let default = if kind == GeometryKind::Mesh { 3 } else { 2 };
     let link_width = level.links()?.map_or(default, |links| links.width);
     let objects = kind.is_path() || level.objects()?.is_some();
     Ok(GeometrySpec {

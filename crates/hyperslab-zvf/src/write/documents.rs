@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::Kind;
+use super::GeometryKind;
 
 /// The root's metadata, with the finest level.
 #[derive(Debug)]
 pub(crate) struct RootDocument {
-    pub(crate) kind: Kind,
+    pub(crate) kind: GeometryKind,
     pub(crate) name: String,
     pub(crate) axes: Vec<String>,
     pub(crate) bounds: [Vec<f64>; 2],

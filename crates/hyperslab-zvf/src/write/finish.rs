@@ -17,7 +17,7 @@ use super::links::{LinkStream, Places};
 use super::objects::{self, Uses};
 use super::segments::Segments;
 use super::writer::ZvfWriter;
-use super::{Kind, columns};
+use super::{GeometryKind, columns};
 use crate::fragment::{self, Fragment};
 use crate::pyramid;
 
@@ -51,7 +51,7 @@ pub(super) fn finish(mut writer: ZvfWriter) -> Result<ZarrSink> {
         ChunkList::new(order.iter().map(|at| writer.chunks.coords[*at as usize].clone()).collect(), rank);
     let (ids, ranks) = writer.ids.sorted();
     let mut tree_links = None;
-    if writer.spec.kind == Kind::Skeleton {
+    if writer.spec.kind == GeometryKind::Skeleton {
         tree_links = Some(walk_trees(&mut writer)?);
     }
     let has_objects = !ids.is_empty();

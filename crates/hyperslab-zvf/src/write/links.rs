@@ -6,7 +6,7 @@ use hyperslab_core::{Error, Result};
 
 use super::buckets::{Buckets, Gathered, record, words};
 use super::columns::{ColumnSpec, Rows};
-use super::objects::Place;
+use super::objects::VertexPlace;
 use super::segments::Segments;
 use crate::coord::Coord;
 
@@ -88,7 +88,7 @@ impl LinkStream {
         self,
         places: &Gathered,
         coords: &[Coord],
-        stored: impl Fn(&[Place]) -> bool,
+        stored: impl Fn(&[VertexPlace]) -> bool,
         segments: &mut Segments,
     ) -> Result<()> {
         let (ends, rows, mut resolved) = (self.ends.gathered(), self.rows.gathered(), self.resolved);
@@ -111,7 +111,7 @@ impl LinkStream {
             }
         }
         let resolved = resolved.gathered();
-        let mut link: Vec<Place> = vec![(0, 0); self.width];
+        let mut link: Vec<VertexPlace> = vec![(0, 0); self.width];
         for block in 0..resolved.len() {
             let count = (self.count as usize - block * BLOCK).min(BLOCK);
             let mut ends = vec![0_u64; count * self.width];

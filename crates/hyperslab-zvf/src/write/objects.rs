@@ -98,7 +98,7 @@ impl Uses {
 }
 
 /// A chunk and a row in it.
-pub(crate) type Place = (u32, u32);
+pub(crate) type VertexPlace = (u32, u32);
 
 /// Writes ids and manifests. `crossing` receives the last row of a fragment and the first of the next in its object, if that lies
 /// in another chunk.
@@ -107,7 +107,7 @@ pub(crate) fn write_index(
     ids: &[i64],
     uses: Uses,
     coords: &[Coord],
-    crossing: &mut dyn FnMut(Place, Place) -> Result<()>,
+    crossing: &mut dyn FnMut(VertexPlace, VertexPlace) -> Result<()>,
 ) -> Result<()> {
     let count = ids.len() as u64;
     let uses = uses.buckets.into_inner().unwrap_or_else(PoisonError::into_inner).gathered();
@@ -116,7 +116,7 @@ pub(crate) fn write_index(
     let blocks = count.div_ceil(PER_CHUNK) as usize;
     let mut present = 0;
     for part in (0..blocks).collect::<Vec<_>>().chunks(4 * rayon::current_num_threads().max(1)) {
-        let done: Vec<(usize, Vec<(Place, Place)>)> = part
+        let done: Vec<(usize, Vec<(VertexPlace, VertexPlace)>)> = part
             .par_iter()
             .map(|block| {
                 let first = *block as u64 * PER_CHUNK;
@@ -152,7 +152,7 @@ fn write_ids(level: &mut LevelSink<'_>, ids: &[i64], present: usize) -> Result<(
 struct Manifests {
     rows: Vec<Vec<u8>>,
     present: usize,
-    crossings: Vec<(Place, Place)>,
+    crossings: Vec<(VertexPlace, VertexPlace)>,
 }
 
 fn manifests_of(first: u64, count: u64, uses: &[u8], coords: &[Coord]) -> Result<Manifests> {

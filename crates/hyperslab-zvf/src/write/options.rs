@@ -2,7 +2,7 @@
 
 use hyperslab_core::{Error, Result};
 
-use super::{GeometrySpec, Kind};
+use super::{GeometryKind, GeometrySpec};
 
 /// The links between adjacent levels to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -86,7 +86,7 @@ impl WriteOptions {
     /// The bins that the store declares. Other readers interpret them as fragment numbers at every level, so they are
     /// declared only for points without objects and without coarser levels.
     pub(crate) fn base_bin(&self, spec: &GeometrySpec) -> Option<&Vec<f64>> {
-        let plain = self.factors.is_empty() && !spec.objects && spec.kind == Kind::PointCloud;
+        let plain = self.factors.is_empty() && !spec.objects && spec.kind == GeometryKind::PointCloud;
         self.bin_shape.as_ref().filter(|_| plain)
     }
 

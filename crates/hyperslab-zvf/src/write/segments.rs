@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::buckets::{Buckets, Gathered};
 use super::cells::{CellSink, ChunkList, LevelSink};
 use super::columns::ColumnSpec;
-use super::objects::Place;
+use super::objects::VertexPlace;
 use crate::coord::{Coord, segment_name};
 use crate::fragment::{self, Fragment};
 
@@ -70,7 +70,7 @@ impl Segments {
 
     /// Adds a link within the level. Within a chunk its ends stay in order; across chunks they are sorted by chunk and row, and
     /// the record starts with the number of the permutation that restores the order.
-    pub(crate) fn add(&mut self, link: &[Place], coords: &[Coord], attributes: &[u8]) -> Result<()> {
+    pub(crate) fn add(&mut self, link: &[VertexPlace], coords: &[Coord], attributes: &[u8]) -> Result<()> {
         let local = link.iter().all(|end| end.0 == link[0].0);
         let mut order: Vec<usize> = (0..link.len()).collect();
         if !local {

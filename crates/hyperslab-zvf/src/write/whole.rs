@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hyperslab_core::{DType, Elements, Error, GeometryData, Result, Values};
 
-use super::{ColumnSpec, GeometrySpec, Kind, WriteOptions, ZvfWriter};
+use super::{ColumnSpec, GeometryKind, GeometrySpec, WriteOptions, ZvfWriter};
 
 /// The number of vertices per batch.
 const BATCH: usize = 1 << 16;
@@ -20,7 +20,7 @@ const BATCH: usize = 1 << 16;
 /// system reports an error. Nothing is left behind then.
 pub fn write(
     target: impl AsRef<Path>,
-    kind: Kind,
+    kind: GeometryKind,
     data: &GeometryData,
     options: &WriteOptions,
 ) -> Result<()> {
@@ -122,7 +122,7 @@ struct Order {
 
 impl Order {
     /// Returns `None` if there are no objects, which keeps the given order.
-    fn new(kind: Kind, data: &GeometryData, rows: u64) -> Result<Option<Self>> {
+    fn new(kind: GeometryKind, data: &GeometryData, rows: u64) -> Result<Option<Self>> {
         if data.objects.is_empty() && !kind.is_path() {
             return Ok(None);
         }

@@ -14,13 +14,13 @@ use super::documents::RootDocument;
 use super::finish;
 use super::links::LinkStream;
 use super::objects::{ObjectColumn, ObjectIds};
-use super::{Kind, WriteOptions};
+use super::{GeometryKind, WriteOptions};
 
 /// The content to write: the columns of vertices and links.
 #[derive(Debug, Clone)]
 pub struct GeometrySpec {
     /// The kind of geometry.
-    pub kind: Kind,
+    pub kind: GeometryKind,
     /// The number of coordinates per vertex.
     pub rank: usize,
     /// Their type: 64-bit floats are preserved, all other numbers become 32-bit floats.
@@ -98,8 +98,8 @@ impl ZvfWriter {
         let folder = sink.folder().to_owned();
         let layout = match spec.kind {
             kind if kind.is_path() => Layout::Visits,
-            Kind::Skeleton => Layout::Trees(Default::default()),
-            Kind::PointCloud if !spec.objects => {
+            GeometryKind::Skeleton => Layout::Trees(Default::default()),
+            GeometryKind::PointCloud if !spec.objects => {
                 Layout::bins(&options.chunk_shape, options.base_bin(&spec).unwrap_or(&options.chunk_shape))?
             }
             _ => Layout::Owners,
@@ -108,7 +108,8 @@ impl ZvfWriter {
         let payload: usize = spec.attributes.iter().map(ColumnSpec::row_size).sum();
         let record = key + dtype.size().unwrap_or(4) * spec.rank + payload;
         let spilling = |share: usize| Buckets::new(options.memory / share, &folder);
-        let links = spec.link_width.filter(|_| spec.kind.stores_links() && spec.kind != Kind::Skeleton);
+        let links =
+            spec.link_width.filter(|_| spec.kind.stores_links() && spec.kind != GeometryKind::Skeleton);
         let links = links.map(|width| LinkStream::new(width, &spec.link_attributes, || spilling(8)));
         let name = target.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         Ok(Self {
@@ -147,7 +148,7 @@ impl ZvfWriter {
         objects: &[Option<i64>],
     ) -> Result<()> {
         let rows = vertices.shape.first().copied().unwrap_or(0) as usize;
-        if u32::try_from(self.count + rows as u64).is_err() && self.spec.kind == Kind::Skeleton {
+        if u32::try_from(self.count + rows as u64).is_err() && self.spec.kind == GeometryKind::Skeleton {
             return Err(Error::invalid("a skeleton of more than 2^32 vertices"));
         }
         if self.spec.objects == objects.is_empty() && rows > 0 || !objects.is_empty() && objects.len() != rows
@@ -249,7 +250,7 @@ impl ZvfWriter {
         if !links.len().is_multiple_of(width) {
             return Err(Error::invalid(format!("{} ends of links of {width}", links.len())));
         }
-        if self.spec.kind == Kind::Skeleton {
+        if self.spec.kind == GeometryKind::Skeleton {
             let rows = links.iter().map(|vertex| u32::try_from(vertex.saturating_add(self.base)));
             let rows = rows.collect::<std::result::Result<Vec<_>, _>>();
             self.tree.extend(rows.map_err(|_| Error::invalid("a link past vertex 2^32"))?);
@@ -333,14 +334,14 @@ impl ZvfWriter {
 fn check_spec(spec: &GeometrySpec) -> Result<()> {
     if let Some(width) = spec.link_width {
         let fits = match spec.kind {
-            Kind::Graph | Kind::Skeleton => width == 2,
+            GeometryKind::Graph | GeometryKind::Skeleton => width == 2,
             _ => (2..=8).contains(&width),
         };
         if !fits || !spec.kind.stores_links() {
             return Err(Error::invalid(format!("links of {width} vertices in a {}", spec.kind.name())));
         }
     }
-    if spec.kind == Kind::Skeleton && !spec.link_attributes.is_empty() {
+    if spec.kind == GeometryKind::Skeleton && !spec.link_attributes.is_empty() {
         return Err(Error::invalid("attributes of the links of a skeleton: most of those are not stored"));
     }
     if spec.link_width.is_none() && !spec.link_attributes.is_empty() {

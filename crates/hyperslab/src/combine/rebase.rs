@@ -46,7 +46,7 @@ impl Times {
         mapped.attributes.set("units", self.units.as_str());
         // A cell that was never written holds no time.
         mapped.fill = match &schema.fill {
-            Fill::Refused => Fill::Refused,
+            Fill::Undefined => Fill::Undefined,
             other => other.clone(),
         };
         Ok(Arc::new(Mapped::new(array, mapped, map)))

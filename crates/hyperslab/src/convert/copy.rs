@@ -39,7 +39,7 @@ pub(crate) fn at_once(memory: u64, chunk_bytes: u64) -> u64 {
 
 /// The copy of one array.
 #[derive(Debug)]
-pub(super) struct Copy {
+pub(super) struct ArrayCopy {
     pub(super) reader: ArrayReader,
     pub(super) positions: Positions,
     pub(super) spec: ArraySpec,
@@ -48,7 +48,7 @@ pub(super) struct Copy {
     whole: bool,
 }
 
-impl Copy {
+impl ArrayCopy {
     pub(super) fn new(
         reader: ArrayReader,
         positions: Positions,

@@ -95,7 +95,7 @@ fn limit(schema: &ArraySchema, axis: usize) -> String {
 /// The fill value, as text.
 fn fill(schema: &ArraySchema) -> Value {
     match schema.fill {
-        Fill::Refused => Value::from("none"),
+        Fill::Undefined => Value::from("none"),
         _ => element_to_json(&schema.dtype, &fill_element(schema), 0),
     }
 }

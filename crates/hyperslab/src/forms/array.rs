@@ -325,7 +325,7 @@ fn mask_schema(own: &ArraySchema, path: &str) -> ArraySchema {
         edges: Edges::Clipped,
         nullable: false,
         fill: match &own.fill {
-            Fill::Refused => Fill::Refused,
+            Fill::Undefined => Fill::Undefined,
             _ => Fill::Element(Elements::fixed(vec![u8::from(missing)])),
         },
         attributes,

@@ -286,19 +286,19 @@ fn restored_fill(
     mask: Option<&Arc<dyn Array>>,
 ) -> Result<(Fill, bool)> {
     let one = |schema: &ArraySchema| match &schema.fill {
-        Fill::Refused => None,
+        Fill::Undefined => None,
         Fill::Zero => Some(Elements::zero(&schema.dtype)),
         Fill::Element(element) => Some(element.clone()),
     };
     let mut leaves = Vec::new();
     for (array, (_, leaf)) in arrays.iter().zip(form.leaves()) {
-        let Some(element) = one(array.schema()) else { return Ok((Fill::Refused, true)) };
+        let Some(element) = one(array.schema()) else { return Ok((Fill::Undefined, true)) };
         leaves.push(Elements::gather(&leaf.dtype, &[&element], &vec![(0, 0); leaf.each()])?);
     }
     let element = form.decode(&mut leaves.into_iter(), 1)?;
     let missing = match mask.map(|mask| one(mask.schema())) {
         None => return Ok((Fill::Element(element), false)),
-        Some(None) => return Ok((Fill::Refused, true)),
+        Some(None) => return Ok((Fill::Undefined, true)),
         Some(Some(flag)) => flag.as_fixed().is_some_and(|flag| flag.first().is_some_and(|flag| *flag != 0)),
     };
     Ok((Fill::Element(element.with_validity(Some(Validity::from_flags([!missing])))), false))

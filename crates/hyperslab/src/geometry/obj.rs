@@ -33,9 +33,9 @@ pub fn write_obj(selected: &Selected, out: &mut dyn Write) -> Result<()> {
 /// A point, line or face: its letter and its vertices.
 type Piece = (char, Vec<usize>);
 /// An optional object and its pieces.
-type Part = (Option<i64>, Vec<Piece>);
+type ObjectPieces = (Option<i64>, Vec<Piece>);
 
-fn parts(selected: &Selected) -> Result<Vec<Part>> {
+fn parts(selected: &Selected) -> Result<Vec<ObjectPieces>> {
     let links = view::links(selected)?;
     if links.is_empty() && view::are_lines(selected) {
         let line = |(id, rows): &(i64, Vec<u64>)| {
@@ -53,7 +53,7 @@ fn parts(selected: &Selected) -> Result<Vec<Part>> {
         links.into_iter().map(|link| (owners[link[0]], (kind(&link), link))).collect()
     };
     let mut places: HashMap<Option<i64>, usize> = HashMap::new();
-    let mut parts: Vec<Part> = Vec::new();
+    let mut parts: Vec<ObjectPieces> = Vec::new();
     for (owner, element) in elements {
         let place = *places.entry(owner).or_insert_with(|| {
             parts.push((owner, Vec::new()));

@@ -40,7 +40,7 @@ impl FillCell {
             _ => Self::Invalid,
         };
         match &schema.fill {
-            Fill::Refused => Self::Invalid,
+            Fill::Undefined => Self::Invalid,
             Fill::Zero => value(&Elements::zero(&schema.dtype)),
             Fill::Element(element) => value(element),
         }

@@ -102,7 +102,7 @@ impl SalvagedArray {
     fn new(path: &str, inner: Arc<dyn Array>, losses: Losses) -> Self {
         let mut schema = inner.schema().clone();
         // A lost chunk must read as some value.
-        if schema.fill == Fill::Refused {
+        if schema.fill == Fill::Undefined {
             schema.fill = Fill::Zero;
         }
         schema.stored.layout = None;

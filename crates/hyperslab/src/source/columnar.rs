@@ -23,14 +23,14 @@ const BATCH_ROWS: usize = 64 << 10;
 #[derive(Debug)]
 struct ArrowRows {
     blob: Arc<dyn Blob>,
-    kind: Kind,
+    kind: ColumnarFormat,
     columns: Vec<Column>,
     /// For each enumeration, the codes of its names.
     codes: Vec<HashMap<String, usize>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum ColumnarFormat {
     Parquet,
     Arrow,
 }
@@ -41,16 +41,21 @@ pub(crate) fn open_parquet(blob: Arc<dyn Blob>) -> Result<Opened> {
     let builder = parquet_builder(&blob)?;
     let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
     let schema = Arc::clone(builder.schema());
-    opened(blob, Kind::Parquet, &schema, Some(rows))
+    opened(blob, ColumnarFormat::Parquet, &schema, Some(rows))
 }
 
 pub(super) fn open_arrow(blob: Arc<dyn Blob>) -> Result<Opened> {
     let reader = arrow_reader(&blob, None)?;
     let schema = reader.schema();
-    opened(blob, Kind::Arrow, &schema, None)
+    opened(blob, ColumnarFormat::Arrow, &schema, None)
 }
 
-fn opened(blob: Arc<dyn Blob>, kind: Kind, schema: &SchemaRef, rows: Option<u64>) -> Result<Opened> {
+fn opened(
+    blob: Arc<dyn Blob>,
+    kind: ColumnarFormat,
+    schema: &SchemaRef,
+    rows: Option<u64>,
+) -> Result<Opened> {
     let mut columns = Vec::new();
     let mut enumerations = Vec::new();
     for (at, field) in schema.fields().iter().enumerate() {
@@ -106,14 +111,14 @@ impl ArrowRows {
 
     fn record_batches(&self, columns: &[usize]) -> Result<RecordBatches<'_>> {
         match self.kind {
-            Kind::Parquet => {
+            ColumnarFormat::Parquet => {
                 let builder = parquet_builder(&self.blob)?;
                 let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
                 let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
                 let reader = reader.map_err(|error| self.failed(error))?;
                 Ok(Box::new(reader.map(|batch| batch.map_err(|error| self.failed(error)))))
             }
-            Kind::Arrow => {
+            ColumnarFormat::Arrow => {
                 let reader = arrow_reader(&self.blob, Some(columns.to_vec()))?;
                 Ok(Box::new(reader.map(|batch| batch.map_err(|error| self.failed(error)))))
             }

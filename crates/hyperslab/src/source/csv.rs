@@ -189,7 +189,7 @@ impl RowSource for CsvRows {
 
 impl CsvRows {
     fn batch(&self, lines: &mut ::csv::Reader<BlobReader>, columns: &[usize]) -> Result<Batch> {
-        let mut parts: Vec<Part> = columns.iter().map(|_| Part::default()).collect();
+        let mut parts: Vec<BatchColumn> = columns.iter().map(|_| BatchColumn::default()).collect();
         let (mut record, mut rows) = (StringRecord::new(), 0);
         while rows < BATCH_ROWS && lines.read_record(&mut record).map_err(|e| failure(self.blob.name(), e))? {
             for (part, &column) in parts.iter_mut().zip(columns) {
@@ -212,13 +212,13 @@ impl CsvRows {
 
 /// A column of a batch.
 #[derive(Debug, Default)]
-struct Part {
+struct BatchColumn {
     bytes: Vec<u8>,
     offsets: Vec<u64>,
     there: Vec<bool>,
 }
 
-impl Part {
+impl BatchColumn {
     fn push(&mut self, dtype: &DType, field: &str) -> Option<()> {
         let value = field.trim();
         self.there.push(!value.is_empty());

@@ -39,7 +39,7 @@ pub(crate) fn note_coverage(store: &OpenStore, report: &mut Report) -> Result<()
         if !kept && !is_checked(schema) {
             unprotected.push(path.to_owned());
         }
-        let complete = !schema.chunked || schema.fill == Fill::Refused || !array.visits_every_chunk();
+        let complete = !schema.chunked || schema.fill == Fill::Undefined || !array.visits_every_chunk();
         let (Some(all), false) = (schema.grid.chunks(), complete) else { return Ok(()) };
         if let Ok(usage) = array.usage()
             && usage.chunks < all

@@ -255,6 +255,11 @@ pub trait FormatDriver: Send + Sync + Debug {
         None
     }
 
+    /// Whether texts of attributes are UTF-8, so that other characters must be recoded.
+    fn attributes_are_utf8(&self) -> bool {
+        true
+    }
+
     /// Can arrays of a variant have elements of this type, as they are or in a form of the format's own? A conversion stores
     /// others in a form of types that it can have.
     fn holds(&self, dtype: &DType, variant: Option<Variant>) -> bool {

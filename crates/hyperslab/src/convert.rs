@@ -433,9 +433,17 @@ fn convert_with(
     let attributes_of = |path: &str, attributes: &Attributes, report: &mut ConvertReport| {
         let portable = spec::portable_attributes(attributes, same_format);
         let portable: HashSet<&str> = portable.into_iter().map(|(name, _)| name).collect();
-        let mut kept = attributes.filtered(|name, value| {
+        let mut kept = attributes.filtered(|name, _| verbatim || portable.contains(name));
+        let changed = kept.iter().filter_map(|(name, value)| {
+            let (value, change) = spec::fitted_attribute(value, format, variant, verbatim)?;
+            Some((name.to_owned(), value, change))
+        });
+        for (name, value, change) in changed.collect::<Vec<_>>() {
+            report.change(path, format!("attribute {name:?} {change}"));
+            kept.set(name, value);
+        }
+        kept = kept.filtered(|name, value| {
             let refused = match value {
-                _ if !verbatim && !portable.contains(name) => return false,
                 Attribute::Unreadable(reason) => Some(reason.to_string()),
                 value => format.driver().refused_attribute(value).map(|reason| reason.to_string()),
             };
@@ -445,15 +453,8 @@ fn convert_with(
             refused.is_none()
         });
         stored.attributes(path, &mut kept, report);
-        if forms::needs_netcdf4_types(variant, verbatim) {
-            let changed: Vec<_> = kept
-                .iter()
-                .filter_map(|(name, value)| Some((name.to_owned(), netcdf::adapted_attribute(value)?)))
-                .collect();
-            for (name, (value, change)) in changed {
-                report.change(path, format!("attribute {name:?} {change}"));
-                kept.set(name, value);
-            }
+        if !format.info().capabilities.attributes {
+            spec::report_attributes(path, &kept, format, report);
         }
         if options.provenance { provenance::noted(&kept, path, source, format) } else { kept }
     };

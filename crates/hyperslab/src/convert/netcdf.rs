@@ -99,6 +99,12 @@ pub(super) fn adapted_attribute(attribute: &Attribute) -> Option<(Attribute, Str
     if is_document && values.dtype == DType::String && values.shape.is_empty() {
         changes.push("is stored as the text of its JSON".to_owned());
     }
+    if values.dtype == DType::Bytes
+        && let ([], Some(bytes)) = (&values.shape[..], values.elements.variable_at(0))
+    {
+        values = Values::new(DType::UInt8, &[bytes.len() as u64], Elements::fixed(bytes.to_vec())).ok()?;
+        changes.push("is stored as unsigned bytes".to_owned());
+    }
     if values.dtype == DType::Bool {
         values.dtype = DType::Int8;
         changes.push("is stored as int8".to_owned());

@@ -13,7 +13,7 @@ use hyperslab_core::{
 };
 use serde_json::{Map, Value};
 
-use super::array::{CALENDAR, time_units};
+use super::array::time_marks;
 use super::derived::{Cells, Derived};
 use super::types::parse_type;
 use super::{Form, KIND, MASK, MASK_ENDING, RestoredTable, SHAPE, TABLE, TYPE, text, unmarked};
@@ -233,10 +233,10 @@ fn restored_array(parts: Parts, attributes: &Attributes) -> Result<Option<Arc<dy
     let Some(shape) = meant_shape(attributes, &first.shape()[..rank]) else { return Ok(None) };
     let rank = shape.len();
     let mut own = unmarked(attributes);
-    if text(&own, "units") == time_units(&dtype) && time_units(&dtype).is_some() {
-        let added = |name: &str| {
-            name == "units" || name == "calendar" && text(attributes, name).as_deref() == Some(CALENDAR)
-        };
+    let marks = time_marks(&dtype);
+    if marks.first().is_some_and(|(name, units)| text(&own, name).as_ref() == Some(units)) {
+        let added =
+            |name: &str| marks.iter().any(|(own, mark)| *own == name && text(attributes, name).as_ref() == Some(mark));
         own = own.filtered(|name, _| !added(name));
     }
     let (fill, dense) = restored_fill(&form, &arrays, mask.as_ref())?;

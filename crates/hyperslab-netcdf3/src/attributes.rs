@@ -103,9 +103,7 @@ fn stored_values(values: &Values, extended: bool) -> Result<(NcType, Vec<u8>), S
         return refused("with missing values");
     }
     match (&values.dtype, &values.elements.data) {
-        (DType::String | DType::Bytes, Data::Variable { bytes, .. }) if values.len() == 1 => {
-            Ok(text(bytes))
-        }
+        (DType::String | DType::Bytes, Data::Variable { bytes, .. }) if values.len() == 1 => Ok(text(bytes)),
         (DType::FixedBytes(_), Data::Fixed(bytes)) if values.len() == 1 => {
             let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
             Ok(text(&bytes[..end]))

@@ -37,6 +37,7 @@ pub use geometry::GeometryOptions;
 pub(crate) use geometry::append as append_geometry;
 pub use hyperslab_core::Progress;
 pub use multiscale::{Downsample, convert_multiscale};
+pub(crate) use netcdf::netcdf_form_of;
 pub use provenance::PROVENANCE;
 pub use rows::{convert_to_rows, is_file_of_rows};
 pub(crate) use spec::portable_attributes;

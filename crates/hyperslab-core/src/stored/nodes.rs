@@ -124,9 +124,8 @@ impl StoredArray {
     /// Whether the array states what never-written cells hold. Zarr v2 and HDF5 can leave it open.
     #[must_use]
     pub fn states_fill(&self) -> bool {
-        let is_null = |document: &serde_json::Value| {
-            document.get("fill_value").is_some_and(serde_json::Value::is_null)
-        };
+        let is_null =
+            |document: &serde_json::Value| document.get("fill_value").is_some_and(serde_json::Value::is_null);
         !self.document.as_deref().is_some_and(is_null)
             && self.fill.is_none_or(|fill| fill.value != FillState::Undefined)
     }

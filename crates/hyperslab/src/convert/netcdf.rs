@@ -75,6 +75,11 @@ pub(super) fn adapted(
     }
 }
 
+/// The array in the form of NetCDF classic, with which arrays in that form can be compared.
+pub(crate) fn netcdf_form_of(array: &Arc<dyn Array>) -> Result<Arc<dyn Array>> {
+    Ok(adapted(array, true)?.0)
+}
+
 /// Returns true if elements of this type are [adapted](adapted).
 pub(super) fn adapts(dtype: &DType, classic: bool) -> bool {
     match dtype {

@@ -8,8 +8,8 @@ use hyperslab_core::{
     Positions, Result, Sink, StoredLayout, Variant, did_you_mean, product,
 };
 
-use super::{ConvertOptions, ConvertReport};
 use super::subset::{cut_labels, is_whole};
+use super::{ConvertOptions, ConvertReport};
 use crate::Format;
 
 /// What the target is told of an array.
@@ -214,7 +214,12 @@ pub(super) fn fitted_attribute(
 }
 
 /// Names the attributes of a node that a format without attributes leaves out. Marks of forms are no content.
-pub(super) fn report_attributes(path: &str, attributes: &Attributes, format: Format, report: &mut ConvertReport) {
+pub(super) fn report_attributes(
+    path: &str,
+    attributes: &Attributes,
+    format: Format,
+    report: &mut ConvertReport,
+) {
     let names = attributes.iter().map(|(name, _)| name).filter(|name| !name.starts_with("hyperslab_"));
     let names: Vec<&str> = names.collect();
     if !names.is_empty() {

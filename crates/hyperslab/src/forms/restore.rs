@@ -235,8 +235,9 @@ fn restored_array(parts: Parts, attributes: &Attributes) -> Result<Option<Arc<dy
     let mut own = unmarked(attributes);
     let marks = time_marks(&dtype);
     if marks.first().is_some_and(|(name, units)| text(&own, name).as_ref() == Some(units)) {
-        let added =
-            |name: &str| marks.iter().any(|(own, mark)| *own == name && text(attributes, name).as_ref() == Some(mark));
+        let added = |name: &str| {
+            marks.iter().any(|(own, mark)| *own == name && text(attributes, name).as_ref() == Some(mark))
+        };
         own = own.filtered(|name, _| !added(name));
     }
     let (fill, dense) = restored_fill(&form, &arrays, mask.as_ref())?;

@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering;
 
 use hyperslab_core::storage::StageOptions;
 use hyperslab_core::{
-    Attribute, Attributes, Error, Fill, Filter, Node, Result, Selection, Sink, normal_path,
+    Attribute, Attributes, DType, Error, Fill, Filter, Node, Result, Selection, Sink, normal_path,
 };
 
 pub(crate) use blocks::{block_grid, cut};
@@ -539,6 +539,9 @@ fn convert_with(
                     // Its elements are those of other arrays.
                     Ok(_) if stored.is_virtual(&copy.spec) => report.arrays += 1,
                     Ok(array_sink) => {
+                        if !same_format && copy.reader.schema().dtype == DType::Reference {
+                            report.change(path, "references are stored as the paths of what they refer to");
+                        }
                         progress.total.fetch_add(copy.bytes, Ordering::Relaxed);
                         copies.push((copy, array_sink));
                     }

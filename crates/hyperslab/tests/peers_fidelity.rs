@@ -225,6 +225,19 @@ fn spans_of_time_are_those_of_xarray() {
 }
 
 #[test]
+fn nested_structs_come_back() {
+    for name in ["zarr2", "zarr3", "tiledb", "tet"] {
+        let between = format!("structs.{name}");
+        let told = to("structs.h5", &between).notes();
+        // Where references are texts, that is told; `.tet` has neither.
+        let words = if name == "tet" { "reference" } else { "references are stored as the paths" };
+        assert!(told.iter().any(|note| note.starts_with("/reference") && note.contains(words)), "{told:?}");
+        to(&between, &format!("structs-{name}.h5"));
+    }
+    check("structs");
+}
+
+#[test]
 fn documents_are_stored_as_their_text() {
     for target in ["documents.nc", "documents.nc3"] {
         let report = to("documents.zarr3", target);

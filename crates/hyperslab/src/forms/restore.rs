@@ -161,9 +161,9 @@ impl Restored {
 /// The form in which these arrays hold elements of a type; `None` when they do not.
 fn form_of(dtype: &DType, arrays: &[&Arc<dyn Array>]) -> Option<Form> {
     let plain: Vec<&DType> = arrays.iter().map(|array| &array.schema().dtype).collect();
-    // Types are stepped down until they are stored ones. A struct is never stored as it is here, and booleans may be of
-    // either sign.
-    let mut form = Form::new(dtype, &|own| plain.contains(&own) && !matches!(own, DType::Struct(_)))?;
+    // Types are stepped down until they are stored ones. The whole struct is not, but structs among its members can be.
+    let is_whole = |own: &DType| matches!(own, DType::Struct(_)) && own == dtype;
+    let mut form = Form::new(dtype, &|own| plain.contains(&own) && !is_whole(own))?;
     if form.leaves().len() != arrays.len() {
         return None;
     }

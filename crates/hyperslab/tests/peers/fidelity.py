@@ -218,6 +218,31 @@ def check_spans():
         expect("spans-back.zarr3", (again.dtype, dict(again.attrs)), (np.dtype(f"m8[{unit}]"), {}))
 
 
+def nested():
+    point = np.zeros(3, [("a", "i4"), ("n", [("x", "f8"), ("y", "S3")]), ("v", "f4", (2, 2))])
+    point["a"], point["n"]["x"], point["n"]["y"] = [1, 2, 3], [0.5, 1.5, 2.5], [b"p", b"qq", b""]
+    point["v"] = np.arange(12).reshape(3, 2, 2)
+    return point
+
+
+def make_structs():
+    with h5py.File(at("structs.h5"), "w") as f:
+        f["point"] = nested()
+        f.create_dataset("inside", (2,), np.dtype(("f4", (2, 3))))[...] = np.arange(12).reshape(2, 2, 3)
+        f["reference"] = np.array([f["point"].ref], h5py.ref_dtype)
+
+
+def check_structs():
+    with h5py.File(at("structs.h5")) as f:
+        inside = f["inside"].id.get_type()
+    for name in ("zarr2", "zarr3", "tiledb", "tet"):
+        with h5py.File(at(f"structs-{name}.h5")) as f:
+            expect(name, f["point"].dtype, nested().dtype)
+            expect(name, f["point"][:].tolist() == nested().tolist(), True)
+            expect(name, f["inside"].id.get_type() == inside, True)
+            expect(name, f["inside"][:], np.arange(12, dtype="f4").reshape(2, 2, 3))
+
+
 def make_documents():
     attributes = {"nothing": None, "dict": {"a": [1, None]}, "mixed": [1, "a"], "texts": ["a", "b"], "nested": [[1, 2], [3, 4]]}
     zarr_array("documents.zarr3", np.arange(3), 3, 0, attributes=attributes)

@@ -37,6 +37,18 @@ impl Attribute {
 }
 
 impl Attribute {
+    /// Characters that are not UTF-8, read as Latin-1, for formats whose text is UTF-8. `None` for everything else.
+    #[must_use]
+    pub fn from_latin_1(&self) -> Option<Self> {
+        let Self::Values(values) = self else { return None };
+        let bytes = values.elements.as_fixed().filter(|_| matches!(values.dtype, DType::FixedBytes(_)))?;
+        if values.len() != 1 || std::str::from_utf8(bytes).is_ok() {
+            return None;
+        }
+        let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
+        Some(Self::from(text.trim_end_matches('\0')))
+    }
+
     /// Converts to typed values. A JSON document becomes the nearest typed value: numbers become 64-bit integers or floats, and
     /// values without a matching type become text. `None` for an unreadable attribute.
     #[must_use]
@@ -156,6 +168,7 @@ fn from_document(document: &Value) -> Values {
         Value::Number(number) if number.is_u64() && number.as_i64().is_none() => of("uint64"),
         Value::Number(number) if number.is_i64() => of("int64"),
         Value::Number(_) => of("float64"),
+        Value::Object(fields) if fields.len() == 1 => fields.get("hex").and_then(bytes_of_digits),
         Value::Array(items) if !items.is_empty() && items.iter().all(|item| !item.is_array()) => {
             if items.iter().all(Value::is_string) {
                 of("string")
@@ -168,6 +181,18 @@ fn from_document(document: &Value) -> Values {
         _ => None,
     };
     typed.unwrap_or_else(|| Values::text(&document.to_string()))
+}
+
+/// Bytes from their hexadecimal digits, as bytes that are no text have them in JSON.
+fn bytes_of_digits(digits: &Value) -> Option<Values> {
+    let digits = digits.as_str()?.as_bytes();
+    let digit = |at: usize| char::from(digits[at]).to_digit(16);
+    if digits.len() % 2 != 0 {
+        return None;
+    }
+    let byte = |at: usize| u8::try_from(digit(2 * at)? * 16 + digit(2 * at + 1)?).ok();
+    let bytes = (0..digits.len() / 2).map(byte).collect::<Option<Vec<u8>>>()?;
+    Values::scalar(DType::Bytes, Elements::variable([bytes])).ok()
 }
 
 impl From<&str> for Attribute {

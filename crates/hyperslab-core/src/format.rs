@@ -255,6 +255,11 @@ pub trait FormatDriver: Send + Sync + Debug {
         None
     }
 
+    /// Whether texts of attributes are UTF-8, so that other characters must be recoded.
+    fn attributes_are_utf8(&self) -> bool {
+        true
+    }
+
     /// Returns true if arrays of a variant can hold elements of this type, possibly in a form specific to the format. A
     /// conversion stores other types as one that the format can hold.
     fn holds(&self, dtype: &DType, variant: Option<Variant>) -> bool {

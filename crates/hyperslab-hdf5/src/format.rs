@@ -85,11 +85,19 @@ impl FormatDriver for Hdf5Driver {
 
     /// The NetCDF-4 library has no dates, and fails on floats of more than eight bytes.
     fn holds(&self, dtype: &DType, variant: Option<Variant>) -> bool {
+        // Bytes of any length are lists of unsigned bytes, and read as such.
+        if *dtype == DType::Bytes {
+            return false;
+        }
         let netcdf = variant.is_some_and(|variant| variant.info().netcdf_types);
         !netcdf || !matches!(dtype, DType::DateTime(_) | DType::Duration(_) | DType::Float128)
     }
 
     /// The attributes of dimension scales and, for other formats, those of the NetCDF-4 library.
+    fn attributes_are_utf8(&self) -> bool {
+        false
+    }
+
     fn bookkeeping<'a>(&self, attributes: &'a Attributes, elsewhere: bool) -> Vec<&'a str> {
         let mut content = crate::set_by_people(attributes).map(|(name, _)| name).peekable();
         let mut bookkeeping = Vec::new();

@@ -21,12 +21,23 @@ pub(crate) fn read(raw: &[RawAttribute]) -> Attributes {
 /// Characters are one text, numbers a list.
 fn value(raw: &RawAttribute) -> Attribute {
     if raw.kind == NcType::Char {
-        let text = String::from_utf8_lossy(&raw.bytes);
-        return Attribute::from(text.trim_end_matches('\0'));
+        return characters(&raw.bytes);
     }
     let count = raw.bytes.len() as u64 / raw.kind.size();
     let elements = Elements::fixed(native(raw.kind, raw.bytes.clone()));
     match Values::new(raw.kind.dtype(), &[count], elements) {
+        Ok(values) => values.into(),
+        Err(why) => Attribute::Unreadable(why.to_string()),
+    }
+}
+
+/// Text without its padding. Text that is not UTF-8 stays bytes, of which none is lost.
+fn characters(bytes: &[u8]) -> Attribute {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Attribute::from(text.trim_end_matches('\0'));
+    }
+    let elements = Elements::fixed(bytes.to_vec());
+    match Values::scalar(DType::FixedBytes(bytes.len()), elements) {
         Ok(values) => values.into(),
         Err(why) => Attribute::Unreadable(why.to_string()),
     }
@@ -47,7 +58,19 @@ pub(crate) fn fill(variable: &Variable) -> Fill {
         Some(raw) if raw.kind == variable.kind && raw.bytes.len() as u64 == raw.kind.size() => {
             Fill::Element(Elements::fixed(native(raw.kind, raw.bytes.clone())))
         }
-        _ => variable.kind.default_fill(),
+        // Some writers give it another type than the variable's.
+        Some(raw) => converted(raw, variable.kind).unwrap_or_else(|| variable.kind.default_fill()),
+        None => variable.kind.default_fill(),
+    }
+}
+
+/// The only number of an attribute as a fill value of this type; `None` if the type has no such value.
+fn converted(raw: &RawAttribute, kind: NcType) -> Option<Fill> {
+    let Value::Array(numbers) = value(raw).to_json() else { return None };
+    let [number] = numbers.as_slice() else { return None };
+    match Attribute::from_json_of_type(number, &kind.dtype().to_string())? {
+        Attribute::Values(values) => Some(Fill::Element(values.elements)),
+        _ => None,
     }
 }
 
@@ -65,10 +88,10 @@ pub(crate) fn stored(attribute: &Attribute, extended: bool) -> Result<(NcType, V
     }
 }
 
-fn text(text: &str) -> (NcType, Vec<u8>) {
+fn text(text: impl AsRef<[u8]>) -> (NcType, Vec<u8>) {
     // The library writes an empty text as one NUL.
-    let bytes = if text.is_empty() { vec![0] } else { text.as_bytes().to_vec() };
-    (NcType::Char, bytes)
+    let bytes = if text.as_ref().is_empty() { &[0] } else { text.as_ref() };
+    (NcType::Char, bytes.to_vec())
 }
 
 fn stored_values(values: &Values, extended: bool) -> Result<(NcType, Vec<u8>), String> {
@@ -80,15 +103,17 @@ fn stored_values(values: &Values, extended: bool) -> Result<(NcType, Vec<u8>), S
         return refused("with missing values");
     }
     match (&values.dtype, &values.elements.data) {
-        (DType::String | DType::Bytes, Data::Variable { bytes, .. }) if values.len() == 1 => {
-            Ok(text(&String::from_utf8_lossy(bytes)))
+        (DType::String | DType::Bytes, Data::Variable { bytes, .. }) if values.len() == 1 => Ok(text(bytes)),
+        (DType::FixedBytes(_), Data::Fixed(bytes)) if values.len() == 1 => {
+            let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            Ok(text(&bytes[..end]))
         }
-        (DType::FixedBytes(_) | DType::FixedText(_), _) if values.len() == 1 => match values.to_json() {
+        (DType::FixedText(_), _) if values.len() == 1 => match values.to_json() {
             Value::Array(items) => Ok(text(items.first().and_then(Value::as_str).unwrap_or_default())),
             single => Ok(text(single.as_str().unwrap_or_default())),
         },
         // Single characters form a text.
-        (DType::FixedBytes(1), Data::Fixed(bytes)) => Ok(text(&String::from_utf8_lossy(bytes))),
+        (DType::FixedBytes(1), Data::Fixed(bytes)) => Ok(text(bytes)),
         (DType::String | DType::Bytes | DType::FixedBytes(_) | DType::FixedText(_), _) => {
             refused("that are lists of texts")
         }

@@ -76,6 +76,10 @@ impl FormatDriver for Netcdf3Driver {
         converted || NcType::of(dtype).is_some()
     }
 
+    fn attributes_are_utf8(&self) -> bool {
+        false
+    }
+
     fn refused_attribute(&self, attribute: &Attribute) -> Option<String> {
         attributes::stored(attribute, true).err()
     }

@@ -418,6 +418,7 @@ def test_labels_select_as_in_xarray(tmp_path: Path) -> None:
     np.testing.assert_array_equal(a["lat=20..40"], values[:, 1:4])
     np.testing.assert_array_equal(a["time=2000-02", "lat=30"], values[31:, 2])
     np.testing.assert_array_equal(a.sel(lat=slice(20, 40)), values[:, 1:4])
+    np.testing.assert_array_equal(a.sel(lat=slice(40, 20)), t.sel(lat=slice(40, 20)))
     np.testing.assert_array_equal(a.sel(time="2000-02"), t.sel(time="2000-02"))
     np.testing.assert_array_equal(a.sel(time=slice("2000-01-30", "2000-02")), t.sel(time=slice("2000-01-30", "2000-02")))
     np.testing.assert_array_equal(a.sel(time=np.datetime64("2000-01-05"), lat=10), values[4, 4])

@@ -1,10 +1,12 @@
-"""xarray's own backend tests: written by xarray's engines for NetCDF-4 and Zarr, read by Hyperslab."""
+"""xarray's own backend tests: written by xarray's engines and read by Hyperslab, or converted by Hyperslab and read by xarray's engines."""
 
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import Any
 
+import hyperslab
 import numpy as np
 import pytest
 
@@ -88,3 +90,40 @@ class TestZarr(ReadByHyperslab):
 
 class TestZarr2(TestZarr):
     zarr_format = 2
+
+
+# What a ring of conversions changes, whoever makes them.
+NOT_IN_RINGS = {
+    "test_roundtrip_endian": "byte order is the format's",
+    "test_roundtrip_mask_and_scale": "attributes of Zarr are JSON: a scale of float32 comes back as float64",
+    "test_string_object_warning": "about writing",
+    "test_encoding_unlimited_dims": "Zarr has no unlimited dimensions",
+}
+
+
+class Ring(backends.CFEncodedBase):
+    """What xarray writes and we convert through other formats back to its own is what xarray wrote."""
+
+    engine = "h5netcdf"
+    file_format = "NETCDF4"
+    through = ("zarr2", "zarr3", "netcdf4")
+
+    def save(self, dataset: Any, path: Any, **options: Any) -> Any:
+        path = Path(path)
+        stages = [path.with_suffix(f".{number}") for number in range(len(self.through))]
+        dataset.to_netcdf(stages[0], engine=self.engine, format=self.file_format, **options)
+        for source, target, form in zip(stages, [*stages[1:], path], self.through):
+            report = hyperslab.convert(source, target, format=form, overwrite=True)
+            assert not any(loss["dropped"] for loss in report["losses"]), report
+
+
+@without(DO_NOT_APPLY, NOT_IN_RINGS)
+class TestNetCDFRing(Ring):
+    pass
+
+
+@without(DO_NOT_APPLY, NOT_IN_RINGS, {"test_dtype_coercion_error": "about writing"})
+class TestClassicRing(backends.NetCDF3Only, Ring):
+    engine = "scipy"
+    file_format = "NETCDF3_64BIT"
+    through = ("zarr3", "netcdf4", "zarr2", "netcdf3")

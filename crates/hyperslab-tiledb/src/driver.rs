@@ -105,7 +105,9 @@ impl FormatDriver for TileDbDriver {
     fn holds(&self, dtype: &DType, _: Option<Variant>) -> bool {
         // TileDB enumerations number their values from zero.
         let named = !matches!(dtype, DType::Enum(named) if !named.is_numbered());
-        named && crate::write::datatype(dtype).is_some()
+        // A cell has a number of values, and no shape.
+        let flat = !matches!(dtype, DType::Array(_, shape) if shape.len() > 1);
+        named && flat && crate::write::datatype(dtype).is_some()
     }
 
     fn create_table(

@@ -348,6 +348,10 @@ fn whole_chunks(spec: &ArraySpec, wanted: &[u64]) -> Result<Extents> {
     )))
 }
 
+/// What the report says of lists.
+const UNREAD_LISTS: &str =
+    "lists are stored by numcodecs' vlen-array, which zarr-python 2 reads; zarr-python 3 does not open the group";
+
 impl Sink for ZarrSink {
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         let key = self.claim(path, false)?;
@@ -394,13 +398,14 @@ impl Sink for ZarrSink {
     fn changes(&self) -> Vec<(String, String)> {
         let change = |array: &Arc<ZarrArraySink>| {
             let plan = array.plan();
-            let what = attributes::changed_marker_in_v3(&plan.spec.attributes, &plan.spec.dtype)?;
+            let what = match self.options.format {
+                ZarrFormat::V2 if matches!(plan.spec.dtype, DType::List(_)) => UNREAD_LISTS,
+                ZarrFormat::V2 => return None,
+                ZarrFormat::V3 => attributes::changed_marker_in_v3(&plan.spec.attributes, &plan.spec.dtype)?,
+            };
             Some((plan.name.strip_prefix(&*self.name)?.to_owned(), what.to_owned()))
         };
-        match self.options.format {
-            ZarrFormat::V2 => Vec::new(),
-            ZarrFormat::V3 => self.arrays.iter().filter_map(change).collect(),
-        }
+        self.arrays.iter().filter_map(change).collect()
     }
 
     fn commit(mut self: Box<Self>) -> Result<()> {

@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering;
 
 use hyperslab_core::storage::StageOptions;
 use hyperslab_core::{
-    Attribute, Attributes, Error, Fill, Filter, Node, Result, Selection, Sink, normal_path,
+    Attribute, Attributes, DType, Error, Fill, Filter, Node, Result, Selection, Sink, normal_path,
 };
 
 pub(crate) use blocks::{block_grid, cut};
@@ -37,6 +37,7 @@ pub use geometry::GeometryOptions;
 pub(crate) use geometry::append as append_geometry;
 pub use hyperslab_core::Progress;
 pub use multiscale::{Downsample, convert_multiscale};
+pub(crate) use netcdf::netcdf_form_of;
 pub use provenance::PROVENANCE;
 pub use rows::{convert_to_rows, is_file_of_rows};
 pub(crate) use spec::portable_attributes;
@@ -442,9 +443,17 @@ fn convert_with(
     let attributes_of = |path: &str, attributes: &Attributes, report: &mut ConvertReport| {
         let portable = spec::portable_attributes(attributes, same_format);
         let portable: HashSet<&str> = portable.into_iter().map(|(name, _)| name).collect();
-        let mut kept = attributes.filtered(|name, value| {
+        let mut kept = attributes.filtered(|name, _| verbatim || portable.contains(name));
+        let changed = kept.iter().filter_map(|(name, value)| {
+            let (value, change) = spec::fitted_attribute(value, format, variant, verbatim)?;
+            Some((name.to_owned(), value, change))
+        });
+        for (name, value, change) in changed.collect::<Vec<_>>() {
+            report.change(path, format!("attribute {name:?} {change}"));
+            kept.set(name, value);
+        }
+        kept = kept.filtered(|name, value| {
             let refused = match value {
-                _ if !verbatim && !portable.contains(name) => return false,
                 Attribute::Unreadable(reason) => Some(reason.to_string()),
                 value => format.driver().refused_attribute(value).map(|reason| reason.to_string()),
             };
@@ -454,15 +463,8 @@ fn convert_with(
             refused.is_none()
         });
         stored.attributes(path, &mut kept, report);
-        if forms::needs_netcdf4_types(variant, verbatim) {
-            let changed: Vec<_> = kept
-                .iter()
-                .filter_map(|(name, value)| Some((name.to_owned(), netcdf::adapted_attribute(value)?)))
-                .collect();
-            for (name, (value, change)) in changed {
-                report.change(path, format!("attribute {name:?} {change}"));
-                kept.set(name, value);
-            }
+        if !format.info().capabilities.attributes {
+            spec::report_attributes(path, &kept, format, report);
         }
         if options.provenance { provenance::noted(&kept, path, source, format) } else { kept }
     };
@@ -548,6 +550,9 @@ fn convert_with(
                     // The elements of a virtual array are those of other arrays.
                     Ok(_) if stored.is_virtual(&copy.spec) => report.arrays += 1,
                     Ok(array_sink) => {
+                        if !same_format && copy.reader.schema().dtype == DType::Reference {
+                            report.change(path, "references are stored as the paths of what they refer to");
+                        }
                         progress.total.fetch_add(copy.bytes, Ordering::Relaxed);
                         copies.push((copy, array_sink));
                     }

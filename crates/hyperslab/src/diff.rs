@@ -11,6 +11,7 @@
 //! dataspace.
 
 mod about;
+mod alike;
 mod nodes;
 mod tree;
 mod values;

@@ -411,7 +411,14 @@ fn by_number(
         }
         label.parse().map(Limit::Number).map_err(|_| not_a(dimension, label, kind))
     };
-    let (low, high) = (ends.from.map(limit).transpose()?, ends.to.map(limit).transpose()?);
+    let (mut low, mut high) = (ends.from.map(limit).transpose()?, ends.to.map(limit).transpose()?);
+    // Along a descending coordinate, the higher end may come first, as in xarray.
+    if let (Some(from), Some(to)) = (low, high)
+        && numbers.first() > numbers.last()
+        && to.is_below(from)
+    {
+        (low, high) = (high, low);
+    }
     let instant = |number: f64| times.and_then(|times| times.instant(number));
     let inside = |number: &f64| {
         low.is_none_or(|low| match low {
@@ -434,6 +441,16 @@ fn by_number(
 enum Limit {
     Number(f64),
     Span(i128, i128),
+}
+
+impl Limit {
+    const fn is_below(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Number(own), Self::Number(other)) => own < other,
+            (Self::Span(_, own), Self::Span(other, _)) => own <= other,
+            _ => false,
+        }
+    }
 }
 
 /// The error for a missing label, which names the neighbours.
@@ -464,4 +481,28 @@ fn one_run(chosen: &[bool], dimension: &str) -> Result<(i64, i64)> {
         return Ok((start as i64, end as i64));
     }
     Err(Error::invalid(format!("dimension {dimension} is not sorted: the labels do not select one range")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_of_a_range_are_in_the_order_of_a_descending_coordinate() -> Result<()> {
+        let (up, down) = ([20.0, 30.0, 40.0, 50.0], [50.0, 40.0, 30.0, 20.0]);
+        let select =
+            |numbers: &[f64], from, to| by_number(numbers, None, "lat", Ends::range(Some(from), Some(to)));
+        assert_eq!(select(&up, "30", "40")?, (1, 3));
+        assert_eq!(select(&down, "30", "40")?, (1, 3));
+        assert_eq!(select(&down, "40", "30")?, (1, 3));
+        // As in xarray, nothing is between the ends.
+        assert_eq!(select(&up, "40", "30")?, (0, 0));
+        let days = TimeAxis::parse("days since 2000-01-01", "standard");
+        let backwards =
+            |from, to| by_number(&[40.0, 31.0, 30.0, 0.0], days, "time", Ends::range(Some(from), Some(to)));
+        assert_eq!(backwards("2000-02", "2000-01-31")?, (0, 3));
+        assert_eq!(backwards("2000-01-31", "2000-02")?, (0, 3));
+        assert_eq!(backwards("2000-02", "2000-02")?, (0, 2));
+        Ok(())
+    }
 }

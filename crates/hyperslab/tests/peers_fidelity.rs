@@ -170,3 +170,89 @@ fn attributes_have_types_that_the_netcdf_library_lists() {
     }
     check("attributes");
 }
+
+/// Compares two stores of the folder in everything that users see.
+fn differences(a: &str, b: &str) -> Vec<String> {
+    let [a, b] = [a, b].map(|name| hyperslab::open(folder().join(name)).unwrap());
+    let report = hyperslab::diff::diff((&a, "/"), (&b, "/"), &hyperslab::diff::DiffOptions::default());
+    let report = report.unwrap();
+    report.differences.iter().map(|found| format!("{}: {}", found.path, found.sentence())).collect()
+}
+
+#[test]
+fn characters_that_are_not_utf_8_are_kept_or_told() {
+    for (source, target) in [
+        ("latin.nc", "latin-copy.nc"),
+        ("latin.nc", "latin-from.nc3"),
+        ("latin.nc3", "latin-from.nc"),
+        ("latin.nc3", "latin-copy.nc3"),
+    ] {
+        assert_eq!(to(source, target).notes(), [""; 0], "{source} to {target}");
+        assert_eq!(differences(source, target), [""; 0], "{source} to {target}");
+    }
+    for target in ["latin.zarr2", "latin.zarr3", "latin.tet", "latin.tiledb"] {
+        let told = to("latin.nc3", target).notes();
+        assert_eq!(told, ["/v: attribute \"units\" is not UTF-8; it is read as Latin-1"], "{target}");
+    }
+    to("latin.tet", "latin-tet.nc");
+    to("latin.tiledb", "latin-tiledb.nc");
+    check("characters");
+}
+
+#[test]
+fn bytes_of_any_length_are_kept() {
+    for target in ["bytes.h5", "bytes-tiledb.nc", "bytes.zarr3", "bytes.tet"] {
+        to("bytes.tiledb", target);
+    }
+    to("bytes.zarr3", "bytes-zarr3.tiledb");
+    to("bytes.tet", "bytes-tet.tiledb");
+    for ending in ["h5", "nc"] {
+        let (between, back) = (format!("blobs.{ending}"), format!("blobs-{ending}.tiledb"));
+        to("blobs.tiledb", &between);
+        assert_eq!(differences("blobs.tiledb", &between), [""; 0], "{ending}");
+        to(&between, &back);
+        assert_eq!(differences("blobs.tiledb", &back), [""; 0], "{ending}");
+    }
+    check("bytes");
+}
+
+#[test]
+fn spans_of_time_are_those_of_xarray() {
+    to("spans.zarr3", "spans.nc");
+    to("spans.zarr3", "spans.nc3");
+    to("spans.nc", "spans-back.zarr3");
+    check("spans");
+}
+
+#[test]
+fn nested_structs_come_back() {
+    for name in ["zarr2", "zarr3", "tiledb", "tet"] {
+        let between = format!("structs.{name}");
+        let told = to("structs.h5", &between).notes();
+        // Where references are texts, that is told; `.tet` has neither.
+        let words = if name == "tet" { "reference" } else { "references are stored as the paths" };
+        assert!(told.iter().any(|note| note.starts_with("/reference") && note.contains(words)), "{told:?}");
+        to(&between, &format!("structs-{name}.h5"));
+    }
+    check("structs");
+}
+
+#[test]
+fn documents_are_stored_as_their_text() {
+    for target in ["documents.nc", "documents.nc3"] {
+        let report = to("documents.zarr3", target);
+        assert_eq!(report.dropped().count(), 0, "{:?}", report.notes());
+        let told = report.notes();
+        assert!(
+            told.iter().any(|note| note.contains("\"dict\" is stored as the text of its JSON")),
+            "{told:?}"
+        );
+    }
+    check("documents");
+}
+
+#[test]
+fn attributes_that_npz_lacks_are_told() {
+    let told = to("latin.nc", "latin.npz").notes();
+    assert_eq!(told, ["/v: npz has no attributes; left out: units, name"]);
+}

@@ -120,6 +120,17 @@ pub struct VirtualSource {
     pub to: Vec<u8>,
 }
 
+impl StoredArray {
+    /// Whether the array states what never-written cells hold. Zarr v2 and HDF5 can leave it open.
+    #[must_use]
+    pub fn states_fill(&self) -> bool {
+        let is_null =
+            |document: &serde_json::Value| document.get("fill_value").is_some_and(serde_json::Value::is_null);
+        !self.document.as_deref().is_some_and(is_null)
+            && self.fill.is_none_or(|fill| fill.value != FillState::Undefined)
+    }
+}
+
 /// When space is allocated and filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredFill {

@@ -69,7 +69,7 @@ impl Element {
                 Ok(())
             }
             // Variable-length bytes are stored as lists of unsigned bytes.
-            (Step::List(_), Data::Variable { offsets, bytes }) if self.dtype == DType::Bytes => {
+            (Step::List(base), Data::Variable { offsets, bytes }) if base.dtype == DType::UInt8 => {
                 self.variable(offsets, 1, bytes, keeper, out, &|_| Ok(()))
             }
             (Step::List(base), Data::List { offsets, items }) => {

@@ -117,6 +117,13 @@ pub(crate) fn content(values: &Values, sizes: Sizes, keeper: &mut dyn Keeper) ->
         dtype = DType::FixedBytes(1);
         elements = Elements::fixed(vec![0; values.len()]);
     }
+    // Text of variable length ends at its first NUL.
+    if let (DType::String, 1, Some(text)) = (&dtype, values.len(), elements.variable_at(0))
+        && text.contains(&0)
+    {
+        dtype = DType::FixedBytes(text.len());
+        elements = Elements::fixed(text.to_vec());
+    }
     // References to objects outside the file, or to regions, are stored as the text that they are read as.
     if dtype == DType::Reference
         && (0..values.len())

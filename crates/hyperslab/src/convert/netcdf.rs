@@ -75,6 +75,11 @@ pub(super) fn adapted(
     }
 }
 
+/// The array in the form of NetCDF classic, with which arrays in that form can be compared.
+pub(crate) fn netcdf_form_of(array: &Arc<dyn Array>) -> Result<Arc<dyn Array>> {
+    Ok(adapted(array, true)?.0)
+}
+
 /// Returns true if elements of this type are [adapted](adapted).
 pub(super) fn adapts(dtype: &DType, classic: bool) -> bool {
     match dtype {
@@ -98,6 +103,12 @@ pub(super) fn adapted_attribute(attribute: &Attribute) -> Option<(Attribute, Str
     let is_document = matches!(attribute, Attribute::Json(document) if !document.is_string());
     if is_document && values.dtype == DType::String && values.shape.is_empty() {
         changes.push("is stored as the text of its JSON".to_owned());
+    }
+    if values.dtype == DType::Bytes
+        && let ([], Some(bytes)) = (&values.shape[..], values.elements.variable_at(0))
+    {
+        values = Values::new(DType::UInt8, &[bytes.len() as u64], Elements::fixed(bytes.to_vec())).ok()?;
+        changes.push("is stored as unsigned bytes".to_owned());
     }
     if values.dtype == DType::Bool {
         values.dtype = DType::Int8;

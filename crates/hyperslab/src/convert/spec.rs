@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use hyperslab_core::{
     ArraySchema, ArraySink, ArraySpec, Attribute, Attributes, Error, Filter, Grid, LabelOrder, Labels,
-    Positions, Result, Sink, StoredLayout, did_you_mean, product,
+    Positions, Result, Sink, StoredLayout, Variant, did_you_mean, product,
 };
 
-use super::ConvertOptions;
 use super::subset::{cut_labels, is_whole};
+use super::{ConvertOptions, ConvertReport};
 use crate::Format;
 
 /// The description of an array for the target.
@@ -189,6 +189,42 @@ pub(super) fn drop_generated_names(spec: &mut ArraySpec, prefix: &str) {
         if !matches!(spec.labels.get(axis), Some(Labels::Node(_))) {
             name.take_if(|name| *name == format!("{prefix}{axis}"));
         }
+    }
+}
+
+/// The attribute in a form that the target has, and a description of the change; `None` if nothing changes.
+pub(super) fn fitted_attribute(
+    attribute: &Attribute,
+    format: Format,
+    variant: Option<Variant>,
+    verbatim: bool,
+) -> Option<(Attribute, String)> {
+    if super::forms::needs_netcdf4_types(variant, verbatim) {
+        return super::netcdf::adapted_attribute(attribute);
+    }
+    let refused = || format.driver().refused_attribute(attribute).is_some();
+    if let Attribute::Json(document) = attribute
+        && (document.is_object() || document.is_null() || document.is_array())
+        && refused()
+    {
+        let text = Attribute::from(document.to_string().as_str());
+        return Some((text, "is stored as the text of its JSON".to_owned()));
+    }
+    let read = attribute.from_latin_1().filter(|_| format.driver().attributes_are_utf8())?;
+    Some((read, "is not UTF-8; it is read as Latin-1".to_owned()))
+}
+
+/// Names the attributes of a node that a format without attributes leaves out. Marks of forms are no content.
+pub(super) fn report_attributes(
+    path: &str,
+    attributes: &Attributes,
+    format: Format,
+    report: &mut ConvertReport,
+) {
+    let names = attributes.iter().map(|(name, _)| name).filter(|name| !name.starts_with("hyperslab_"));
+    let names: Vec<&str> = names.collect();
+    if !names.is_empty() {
+        report.change(path, format!("{} has no attributes; left out: {}", format.name(), names.join(", ")));
     }
 }
 

@@ -51,7 +51,8 @@ pub(super) fn arrays(
         let word = |schema: &ArraySchema| if schema.stored.no_space { "no dataspace" } else { "a dataspace" };
         report.add(path, "null", format!("{} ≠ {}", word(a), word(b)));
     }
-    if shared.fill && same_type(&a.dtype, &b.dtype, shared) {
+    let stated = a.stored.states_fill() && b.stored.states_fill();
+    if shared.fill && stated && same_type(&a.dtype, &b.dtype, shared) {
         let [one, other] = [a, b].map(fill);
         if one != other {
             report.add(path, "fill", format!("{one} ≠ {other}"));

@@ -1,13 +1,13 @@
 //! Compares two nodes: arrays block by block, tables batch by batch, geometries level by level.
 
 use hyperslab_core::{
-    Batch, Batches, Column, DType, Elements, Extents, GeometryQuery, Grid, Node, Positions, Region, Result,
-    Scan, Values, element_to_json, product,
+    ArraySchema, Batch, Batches, Column, DType, Elements, Extents, GeometryQuery, Grid, Node, Positions,
+    Region, Result, Scan, Values, element_to_json, product,
 };
 use rayon::prelude::*;
 
 use super::values::{Mismatches, compare};
-use super::{DiffOptions, DiffReport, Difference, Shared, ValueDifference, about, attributes};
+use super::{DiffOptions, DiffReport, Difference, Shared, ValueDifference, about, alike, attributes};
 use crate::hash::{self, canonical::type_name};
 use crate::written::{fill_element, fold_pieces, halves, written_chunks};
 use crate::{ArrayReader, OpenStore, TableReader, convert, rows};
@@ -40,6 +40,9 @@ pub(super) struct Comparison<'a> {
 
 impl Comparison<'_> {
     pub(super) fn nodes(&mut self, path: &str, [a, b]: [Side<'_>; 2]) -> Result<()> {
+        let alike = alike::nodes(a.2, b.2)?;
+        let [one, other] = alike.as_ref().map_or([a.2, b.2], |[one, other]| [one, other]);
+        let [a, b] = [(a.0, a.1, one), (b.0, b.1, other)];
         let attributes_too = self.options.attributes && !self.options.values_only;
         if let (true, Some(one), Some(other)) = (attributes_too, beside(a.2), beside(b.2)) {
             attributes(self.report, path, one, other);
@@ -82,7 +85,8 @@ impl Comparison<'_> {
             }
         }
         let mut comparable = true;
-        if !about::same_type(&one.dtype, &other.dtype, self.shared) {
+        let as_texts = !self.shared.format && alike::are_texts(&one.dtype, &other.dtype);
+        if !as_texts && !about::same_type(&one.dtype, &other.dtype, self.shared) {
             self.report.add(path, "type", format!("{} ≠ {}", one.dtype, other.dtype));
             comparable = false;
         }
@@ -97,7 +101,10 @@ impl Comparison<'_> {
         let block = block_shape(one.shape());
         let mut sum = Sum::default();
         let mut compare = |region: &Region| {
-            let read = |reader: &ArrayReader| reader.read_positions(Positions::region(region));
+            let read = |reader: &ArrayReader| {
+                let values = reader.read_positions(Positions::region(region))?;
+                if as_texts { alike::texts(&values) } else { Ok(values) }
+            };
             let (one, other) = rayon::join(|| read(a), || read(b));
             self.boxes(&mut sum, region, &block, one.and_then(|one| Ok([one, other?]))?)
         };
@@ -111,19 +118,23 @@ impl Comparison<'_> {
                     [&one.grid, &other.grid].map(|grid| product(grid.chunk_shape()).unwrap_or(u64::MAX));
                 let smaller = chunks[0].min(chunks[1]).saturating_mul(8);
                 let most = smaller.clamp(BLOCK_CELLS, (memory.min(a.memory()) / item).max(BLOCK_CELLS));
-                let fills = [fill_element(one), fill_element(other)];
+                let fill = |schema: &ArraySchema| match fill_element(schema) {
+                    own if as_texts => (DType::String, alike::text_elements(&schema.dtype, &own)),
+                    own => (schema.dtype.clone(), own),
+                };
+                let [(one, own_fill), (other, other_fill)] = [fill(one), fill(other)];
                 let mut unwritten = Sum::default();
                 let mut take = |region: &Region, written: bool| {
                     if written {
                         return compare(region);
                     }
-                    let found = matching(&one.dtype, &fills[0], &fills[1], &other.dtype, 1, self.options)?;
-                    let sides = [(&one.dtype, &fills[0]), (&other.dtype, &fills[1])];
+                    let found = matching(&one, &own_fill, &other_fill, &other, 1, self.options)?;
+                    let sides = [(&one, &own_fill), (&other, &other_fill)];
                     let cell = Sum::of(&found, 1, |_| region.start.to_vec(), sides);
                     unwritten.join(cell.times(region.cells().unwrap_or(u64::MAX)));
                     Ok(())
                 };
-                let whole = Region::whole(one.shape());
+                let whole = Region::whole(a.schema().shape());
                 fold_pieces(&whole, &written.iter().collect::<Vec<_>>(), most, &mut take, &|(), ()| ())?;
                 sum.join(unwritten);
             }

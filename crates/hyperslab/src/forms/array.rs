@@ -66,12 +66,9 @@ impl ArrayForm {
     pub(crate) fn mark(&self, dtype: &DType, mask: &str, attributes: &mut Attributes) {
         if !self.form.is_identity() {
             attributes.set(TYPE, type_text(dtype).unwrap_or_default().as_str());
-            if let (Form::Leaf(_), Some(units)) = (&self.form, time_units(dtype))
-                && attributes.get("units").is_none()
-            {
-                attributes.set("units", units.as_str());
-                if matches!(dtype, DType::DateTime(_)) {
-                    attributes.set("calendar", CALENDAR);
+            if let (Form::Leaf(_), true) = (&self.form, attributes.get("units").is_none()) {
+                for (name, text) in time_marks(dtype) {
+                    attributes.set(name, text.as_str());
                 }
             }
         }
@@ -81,24 +78,26 @@ impl ArrayForm {
     }
 }
 
-/// The calendar of NumPy's dates.
-pub(super) const CALENDAR: &str = "proleptic_gregorian";
-
-/// The CF units of ticks, for programs without a date type.
-pub(super) fn time_units(dtype: &DType) -> Option<String> {
-    let (DType::DateTime(unit) | DType::Duration(unit)) = dtype else { return None };
-    let name = match unit {
-        TimeUnit::Day => "days",
-        TimeUnit::Hour => "hours",
-        TimeUnit::Minute => "minutes",
-        TimeUnit::Second => "seconds",
-        TimeUnit::Millisecond => "milliseconds",
-        TimeUnit::Microsecond => "microseconds",
-        TimeUnit::Nanosecond => "nanoseconds",
-        _ => return None,
+/// The attributes by which programs without a date type know ticks: CF's for dates, xarray's for spans. None for other types.
+pub(super) fn time_marks(dtype: &DType) -> Vec<(&'static str, String)> {
+    let (DType::DateTime(unit) | DType::Duration(unit)) = dtype else { return Vec::new() };
+    // The second names the type of spans in xarray, which has none of whole minutes.
+    let (name, resolution) = match unit {
+        TimeUnit::Day => ("days", "s"),
+        TimeUnit::Hour => ("hours", "s"),
+        TimeUnit::Minute => ("minutes", "s"),
+        TimeUnit::Second => ("seconds", "s"),
+        TimeUnit::Millisecond => ("milliseconds", "ms"),
+        TimeUnit::Microsecond => ("microseconds", "us"),
+        TimeUnit::Nanosecond => ("nanoseconds", "ns"),
+        _ => return Vec::new(),
     };
-    let since = if matches!(dtype, DType::DateTime(_)) { " since 1970-01-01" } else { "" };
-    Some(format!("{name}{since}"))
+    if matches!(dtype, DType::Duration(_)) {
+        return vec![("units", name.to_owned()), ("dtype", format!("timedelta64[{resolution}]"))];
+    }
+    // The calendar of NumPy's dates.
+    let calendar = "proleptic_gregorian".to_owned();
+    vec![("units", format!("{name} since 1970-01-01")), ("calendar", calendar)]
 }
 
 /// The path of an array's mask, unused by its siblings.

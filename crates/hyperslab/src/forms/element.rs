@@ -38,6 +38,8 @@ enum Step {
     Pad(u64),
     /// Text as text of a fixed number of code points.
     Fix(u64),
+    /// Bytes of any length as lists of unsigned bytes.
+    List,
 }
 
 impl Form {
@@ -51,8 +53,12 @@ impl Form {
                 let forms = forms.collect::<Option<Vec<_>>>()?;
                 return (!forms.is_empty()).then(|| Self::Struct(Arc::clone(fields), forms));
             }
-            let fixed = own == DType::String && holds(&DType::FixedText(1));
-            let (step, next) = if fixed { (Step::Fix(1), DType::FixedText(1)) } else { step(&own)? };
+            let list = DType::List(Arc::new(DType::UInt8));
+            let (step, next) = match &own {
+                DType::String if holds(&DType::FixedText(1)) => (Step::Fix(1), DType::FixedText(1)),
+                DType::Bytes if holds(&list) => (Step::List, list),
+                other => step(other)?,
+            };
             steps.push(step);
             own = next;
         }
@@ -211,7 +217,7 @@ impl Leaf {
         let axes = self.steps.iter().flat_map(|step| match step {
             Step::Split(axes) => axes.clone(),
             Step::Pad(length) => vec![*length],
-            Step::WidenInteger | Step::WidenFloat | Step::Fix(_) => Vec::new(),
+            Step::WidenInteger | Step::WidenFloat | Step::Fix(_) | Step::List => Vec::new(),
         });
         axes.collect()
     }
@@ -272,6 +278,7 @@ impl Leaf {
                 }
                 Step::Pad(length) => pad(&own, *length as usize)?,
                 Step::Fix(length) => fix(&own, *length as usize)?,
+                Step::List => to_lists(own)?,
             };
         }
         Ok(own)
@@ -292,6 +299,7 @@ impl Leaf {
                 })?,
                 Step::Pad(length) => unpad(&own, *length as usize, count)?,
                 Step::Fix(length) => unfix(&own, *length as usize, count)?,
+                Step::List => from_lists(own)?,
             };
         }
         let size = self.from.size();
@@ -319,6 +327,21 @@ fn map<const FROM: usize, const TO: usize>(
         bytes.as_chunks::<FROM>().0.iter().map(|element| function(*element)).collect();
     let mapped = mapped.ok_or_else(|| Error::invalid("a stored number does not fit the original type"))?;
     Ok(Elements::fixed(mapped.into_flattened()))
+}
+
+fn to_lists(elements: Elements) -> Result<Elements> {
+    let Data::Variable { offsets, bytes } = elements.data else {
+        return Err(Error::invalid("expected bytes, found fixed-size elements"));
+    };
+    let items = Box::new(Elements::fixed(bytes));
+    Ok(Elements { data: Data::List { offsets, items }, validity: None })
+}
+
+fn from_lists(elements: Elements) -> Result<Elements> {
+    let no_bytes = || Error::invalid("expected lists of bytes");
+    let Data::List { offsets, items } = elements.data else { return Err(no_bytes()) };
+    let bytes = items.as_fixed().ok_or_else(no_bytes)?.clone();
+    Ok(Elements { data: Data::Variable { offsets, bytes }, validity: None })
 }
 
 fn pad(elements: &Elements, length: usize) -> Result<Elements> {

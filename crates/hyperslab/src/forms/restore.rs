@@ -13,7 +13,7 @@ use hyperslab_core::{
 };
 use serde_json::{Map, Value};
 
-use super::array::{CALENDAR, time_units};
+use super::array::time_marks;
 use super::derived::{Cells, Derived};
 use super::types::parse_type;
 use super::{Form, KIND, MASK, MASK_ENDING, RestoredTable, SHAPE, TABLE, TYPE, text, unmarked};
@@ -163,9 +163,10 @@ impl Restored {
 /// The form in which these arrays hold elements of a type; `None` if they do not match.
 fn form_of(dtype: &DType, arrays: &[&Arc<dyn Array>]) -> Option<Form> {
     let plain: Vec<&DType> = arrays.iter().map(|array| &array.schema().dtype).collect();
-    // Apply conversion steps until the types match the stored ones. A struct is never stored as a struct here, and
-    // booleans may be signed or unsigned.
-    let mut form = Form::new(dtype, &|own| plain.contains(&own) && !matches!(own, DType::Struct(_)))?;
+    // Apply conversion steps until the types match the stored ones. The whole struct is never stored as a struct here, but
+    // its members may be structs.
+    let is_whole = |own: &DType| matches!(own, DType::Struct(_)) && own == dtype;
+    let mut form = Form::new(dtype, &|own| plain.contains(&own) && !is_whole(own))?;
     if form.leaves().len() != arrays.len() {
         return None;
     }
@@ -236,9 +237,10 @@ fn restored_array(parts: FormParts, attributes: &Attributes) -> Result<Option<Ar
     let Some(shape) = original_shape(attributes, &first.shape()[..rank]) else { return Ok(None) };
     let rank = shape.len();
     let mut own = unmarked(attributes);
-    if text(&own, "units") == time_units(&dtype) && time_units(&dtype).is_some() {
+    let marks = time_marks(&dtype);
+    if marks.first().is_some_and(|(name, units)| text(&own, name).as_ref() == Some(units)) {
         let added = |name: &str| {
-            name == "units" || name == "calendar" && text(attributes, name).as_deref() == Some(CALENDAR)
+            marks.iter().any(|(own, mark)| *own == name && text(attributes, name).as_ref() == Some(mark))
         };
         own = own.filtered(|name, _| !added(name));
     }

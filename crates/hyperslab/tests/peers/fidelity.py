@@ -139,6 +139,123 @@ def check_markers():
         expect("characters-back.nc", ds["v"].getncattr("_FillValue"), b" ")
 
 
+# Characters that are not UTF-8, bytes, spans of time: content that few formats have.
+
+CHARACTERS = {"units": b"\xb0C", "padded": b"a\x00b", "name": "Größe".encode()}
+
+
+def make_characters():
+    for name, kind in (("latin.nc", "NETCDF4"), ("latin.nc3", "NETCDF3_CLASSIC")):
+        with netcdf(name, kind, x=2) as ds:
+            v = ds.createVariable("v", "i2", ("x",))
+            v[:] = [1, 2]
+            v.setncatts(CHARACTERS if kind == "NETCDF3_CLASSIC" else {key: CHARACTERS[key] for key in ("units", "name")})
+
+
+def check_characters():
+    for name in ("latin-copy.nc", "latin-from.nc3", "latin-from.nc", "latin-copy.nc3"):
+        with netCDF4.Dataset(at(name)) as ds:
+            # The package shows what is not UTF-8 as a replacement.
+            expect(name, (ds["v"].units, ds["v"].name), ("\ufffdC", "Größe"))
+        assert b"\xb0C" in open(at(name), "rb").read(), name
+    for name in ("latin-from.nc", "latin-copy.nc3"):
+        assert b"a\x00b" in open(at(name), "rb").read(), name
+    for name in ("latin.zarr2", "latin.zarr3"):
+        expect(name, zarr.open(at(name))["v"].attrs["units"], "°C")
+    for name in ("latin-tet.nc", "latin-tiledb.nc"):
+        with netCDF4.Dataset(at(name)) as ds:
+            expect(name, ds["v"].units, "°C")
+
+
+def make_bytes():
+    import tiledb
+
+    schema = {"domain": tiledb.Domain(tiledb.Dim("x", domain=(0, 3), tile=2, dtype="int32")), "attrs": [tiledb.Attr("v", dtype="i4")]}
+    tiledb.Array.create(at("bytes.tiledb"), tiledb.ArraySchema(**schema))
+    with tiledb.open(at("bytes.tiledb"), "w") as array:
+        array[:] = np.arange(4, dtype="i4")
+        array.meta["raw"] = b"\xff\x00\x01"
+    blobs = np.empty(3, object)
+    blobs[:] = [b"a", b"\x00\xff", b""]
+    schema["attrs"] = [tiledb.Attr("blob", dtype="blob", var=True)]
+    tiledb.Array.create(at("blobs.tiledb"), tiledb.ArraySchema(sparse=True, **schema))
+    with tiledb.open(at("blobs.tiledb"), "w") as array:
+        array[np.array([0, 2, 3], "i4")] = {"blob": blobs}
+
+
+def check_bytes():
+    import tiledb
+
+    with h5py.File(at("bytes.h5")) as f:
+        expect("bytes.h5", f.attrs["raw"].tolist(), [255, 0, 1])
+    with netCDF4.Dataset(at("bytes-tiledb.nc")) as ds:
+        expect("bytes-tiledb.nc", ds.raw.tolist(), [255, 0, 1])
+    for name in ("bytes-zarr3.tiledb", "bytes-tet.tiledb"):
+        with tiledb.open(at(name)) as array:
+            expect(name, bytes(array.meta["raw"]), b"\xff\x00\x01")
+    with h5py.File(at("blobs.h5")) as f:
+        expect("blobs.h5", [row.tolist() for row in f["blob"]], [[97], [0, 255], []])
+    for name in ("blobs-h5.tiledb", "blobs-nc.tiledb"):
+        with tiledb.open(at(name)) as array:
+            expect(name, [bytes(blob) for blob in array[:]["blob"]], [b"a", b"\x00\xff", b""])
+
+
+def make_spans():
+    group = zarr.create_group(at("spans.zarr3"), zarr_format=3)
+    for unit in ("s", "ms", "us", "ns"):
+        span = group.create_array(unit, shape=(3,), dtype=f"m8[{unit}]", dimension_names=("x",))
+        span[:] = np.array([1, -2, "NaT"], f"m8[{unit}]")
+
+
+def check_spans():
+    for name in ("spans.nc", "spans.nc3"):
+        ds = opened(name)
+        for unit in ("s", "ms", "us", "ns"):
+            expect(f"{name} {unit}", (ds[unit].dtype, ds[unit].attrs.keys() - {"hyperslab_type"}), (np.dtype(f"m8[{unit}]"), set()))
+            expect(f"{name} {unit}", ds[unit].values.astype("i8"), np.array([1, -2, np.iinfo("i8").min]))
+    for unit in ("s", "ms", "us", "ns"):
+        again = zarr.open(at("spans-back.zarr3"))[unit]
+        expect("spans-back.zarr3", (again.dtype, dict(again.attrs)), (np.dtype(f"m8[{unit}]"), {}))
+
+
+def nested():
+    point = np.zeros(3, [("a", "i4"), ("n", [("x", "f8"), ("y", "S3")]), ("v", "f4", (2, 2))])
+    point["a"], point["n"]["x"], point["n"]["y"] = [1, 2, 3], [0.5, 1.5, 2.5], [b"p", b"qq", b""]
+    point["v"] = np.arange(12).reshape(3, 2, 2)
+    return point
+
+
+def make_structs():
+    with h5py.File(at("structs.h5"), "w") as f:
+        f["point"] = nested()
+        f.create_dataset("inside", (2,), np.dtype(("f4", (2, 3))))[...] = np.arange(12).reshape(2, 2, 3)
+        f["reference"] = np.array([f["point"].ref], h5py.ref_dtype)
+
+
+def check_structs():
+    with h5py.File(at("structs.h5")) as f:
+        inside = f["inside"].id.get_type()
+    for name in ("zarr2", "zarr3", "tiledb", "tet"):
+        with h5py.File(at(f"structs-{name}.h5")) as f:
+            expect(name, f["point"].dtype, nested().dtype)
+            expect(name, f["point"][:].tolist() == nested().tolist(), True)
+            expect(name, f["inside"].id.get_type() == inside, True)
+            expect(name, f["inside"][:], np.arange(12, dtype="f4").reshape(2, 2, 3))
+
+
+def make_documents():
+    attributes = {"nothing": None, "dict": {"a": [1, None]}, "mixed": [1, "a"], "texts": ["a", "b"], "nested": [[1, 2], [3, 4]]}
+    zarr_array("documents.zarr3", np.arange(3), 3, 0, attributes=attributes)
+
+
+def check_documents():
+    for name in ("documents.nc", "documents.nc3"):
+        with netCDF4.Dataset(at(name)) as ds:
+            v = ds["v"]
+            expect(name, (v.nothing, v.dict, v.mixed), ("null", '{"a":[1,null]}', '[1,"a"]'))
+            expect(name, v.texts, ["a", "b"] if name.endswith(".nc") else '["a","b"]')
+
+
 # Filters.
 
 def make_filters():

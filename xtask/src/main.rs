@@ -11,7 +11,7 @@
 //! cargo xtask python    the Python module: build the wheel, install it, run its tests
 //! cargo xtask page      build H5Web as the page of `tet serve`, into target/page (needs Node.js)
 //! cargo xtask browse    both pages in headless Chromium, on a store of every format
-//! cargo xtask pictures  the pictures of the README, drawn anew; `--check`: are they current?
+//! cargo xtask pictures  the pictures and examples of the README, made anew; `--check`: are they current?
 //! cargo xtask bench     us and the peers on the same work, as ratios
 //! cargo xtask layers    do the crates depend on each other in one direction only?
 //! cargo xtask features  does every set of features compile, and do the fuzz targets?
@@ -20,6 +20,8 @@
 
 mod bench;
 mod crash;
+mod debian;
+mod examples;
 mod features;
 mod fuzz;
 mod layers;

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::run::{cargo, say};
-use crate::{Outcome, crash, features, layers, page, peers, pictures, python};
+use crate::{Outcome, crash, debian, features, layers, page, peers, pictures, python};
 
 /// The variable from which proptest takes the seed of its cases.
 const SEED: &str = "PROPTEST_RNG_SEED";
@@ -21,6 +21,7 @@ pub(crate) fn run(words: &[String]) -> Outcome {
         features::run()?;
     }
     let python = peers::python()?;
+    debian::netcdf_tools()?;
     let mut test = cargo();
     test.args(["test", "--workspace", "--features", "peers"]).env("HYPERSLAB_PEERS", &python);
     if std::env::var_os(SEED).is_none() {

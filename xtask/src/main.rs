@@ -11,7 +11,7 @@
 //! cargo xtask python    the Python module: build the wheel, install it, run its tests
 //! cargo xtask page      build H5Web as the page of `tet serve`, into target/page (needs Node.js)
 //! cargo xtask browse    test both pages in headless Chromium, on a store of every format
-//! cargo xtask pictures  redraw the figures of the README; `--check` reports outdated ones
+//! cargo xtask pictures  redraw the figures and rerun the examples of the README; `--check` reports outdated ones
 //! cargo xtask bench     compare the speed with that of the peers
 //! cargo xtask compare   compare the speed with that of an earlier revision
 //! cargo xtask layers    check that dependencies between crates point down
@@ -22,6 +22,8 @@
 mod bench;
 mod compare;
 mod crash;
+mod debian;
+mod examples;
 mod features;
 mod fuzz;
 mod layers;

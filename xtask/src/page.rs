@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::Outcome;
 use crate::run::{cargo, root, run, say, target};
+use crate::{Outcome, debian};
 
 /// The script that drives the browser, and its lock file.
 const DRIVER: &str = "peers/browser";
@@ -105,12 +105,8 @@ fn chromium() -> Result<PathBuf, String> {
         return Ok(own.into());
     }
     if !Path::new(CHROMIUM).exists() {
-        say("installing Chromium for the tests of the pages");
-        // Refresh a missing or old package list first; the next step shows whether that worked.
-        let _ = Command::new("apt-get").args(["update", "-qq"]).stdout(Stdio::null()).status();
-        let install =
-            Command::new("apt-get").args(["install", "-y", "-qq", "chromium"]).stdout(Stdio::null()).status();
-        if !matches!(install, Ok(status) if status.success()) || !Path::new(CHROMIUM).exists() {
+        debian::install(&["chromium"]);
+        if !Path::new(CHROMIUM).exists() {
             return Err("the tests of the pages need Chromium: install it, or name it in CHROMIUM".to_owned());
         }
     }

@@ -1,10 +1,10 @@
-//! The figures of the README, drawn by `tet plot`.
+//! The figures and examples of the README, made by `tet`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::Outcome;
 use crate::run::{cargo, root, run as run_shown, say, target};
+use crate::{Outcome, examples};
 
 /// A figure, and the arguments of `tet plot`. The first word is a sample of `tet demo`.
 const PICTURES: [(&str, &[&str]); 5] = [
@@ -18,7 +18,7 @@ const PICTURES: [(&str, &[&str]); 5] = [
 /// The size of the figures in the README.
 const SIZE: [&str; 4] = ["--size", "560x360", "--scale", "1.5"];
 
-/// Draws the figures into `docs/pictures`; with `--check`, reports those that are outdated.
+/// Draws the figures into `docs/pictures` and runs the examples; with `--check`, reports those that are outdated.
 pub(crate) fn run(words: &[String]) -> Outcome {
     let check = match words {
         [] => false,
@@ -30,6 +30,7 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     let tet = target().join("debug").join(if cfg!(windows) { "tet.exe" } else { "tet" });
     let samples = target().join("pictures");
     make_samples(&tet, &samples)?;
+    examples::run(&tet, &samples, check)?;
     let folder = root().join("docs/pictures");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut stale = Vec::new();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::run::{cargo, say};
-use crate::{Outcome, crash, features, layers, page, peers, pictures, python};
+use crate::{Outcome, crash, debian, features, layers, page, peers, pictures, python};
 
 /// The variable with the seed of proptest's cases.
 const SEED: &str = "PROPTEST_RNG_SEED";
@@ -20,6 +20,7 @@ const KILLS: &str = "200";
 pub(crate) fn run(words: &[String]) -> Outcome {
     layers::run()?;
     let python = if words.is_empty() { check_while_installing()? } else { peers::python()? };
+    debian::netcdf_tools()?;
     let mut test = cargo();
     test.args(["test", "--workspace", "--features", "peers"]).env("HYPERSLAB_PEERS", &python);
     if std::env::var_os(SEED).is_none() {

@@ -59,7 +59,14 @@ Examples:
   tet serve data.h5 --open                 view it in a browser")]
 pub(crate) struct Args {
     /// Number of threads [default: all cores]
-    #[arg(long, global = true, value_name = "N", env = "HYPERSLAB_NUM_THREADS", hide_env = true)]
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_name = "N",
+        env = "HYPERSLAB_NUM_THREADS",
+        hide_env = true
+    )]
     threads: Option<usize>,
 
     #[command(subcommand)]
@@ -193,23 +200,23 @@ impl std::ops::Deref for OpenArgs {
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct OpenOptionsArgs {
     /// Override format detection
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", hide_short_help = true, help_heading = "Opening")]
     pub(crate) format: Option<String>,
 
     /// Open the array as of a time: T or FROM:TO, in milliseconds since 1970 or as 2020-01-31T12:00:00Z (TileDB)
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", hide_short_help = true, help_heading = "Opening")]
     pub(crate) at: Option<String>,
 
     /// Do not memory-map files; safe when another program may truncate them
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = "Opening")]
     pub(crate) no_map: bool,
 
     /// Read each node's own document, not the consolidated one, which may be stale (Zarr)
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = "Opening")]
     pub(crate) no_consolidated: bool,
 
     /// Other files that an HDF5 file may refer to: external data, virtual sources and links
-    #[arg(long, value_name = "RULE", value_parser = ["none", "beside", "any"], default_value = "beside")]
+    #[arg(long, value_name = "RULE", value_parser = ["none", "beside", "any"], default_value = "beside", hide_short_help = true, help_heading = "Opening")]
     pub(crate) external: String,
 
     #[command(flatten)]
@@ -220,19 +227,30 @@ pub(crate) struct OpenOptionsArgs {
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub(crate) struct StorageArgs {
     /// Setting of the remote storage, such as endpoint_url=URL or region=NAME (repeatable)
-    #[arg(long = "storage-option", value_name = "KEY=VALUE")]
+    #[arg(
+        long = "storage-option",
+        value_name = "KEY=VALUE",
+        hide_short_help = true,
+        help_heading = "Remote storage"
+    )]
     pub(crate) storage_options: Vec<String>,
 
     /// Send requests to remote storage without credentials
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = "Remote storage")]
     pub(crate) anonymous: bool,
 
     /// Keep metadata of remote stores in this folder, to open them faster the next time
-    #[arg(long, value_name = "DIR", env = "HYPERSLAB_CACHE")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "HYPERSLAB_CACHE",
+        hide_short_help = true,
+        help_heading = "Remote storage"
+    )]
     pub(crate) cache: Option<PathBuf>,
 
     /// Print the number of requests and bytes of remote storage to stderr
-    #[arg(short, long)]
+    #[arg(short, long, hide_short_help = true, help_heading = "Remote storage")]
     pub(crate) verbose: bool,
 
     /// Counts requests and bytes.

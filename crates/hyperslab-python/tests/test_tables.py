@@ -94,12 +94,17 @@ def test_queries_of_queries_keep_the_earlier_conditions(cells: Path) -> None:
 
 
 def test_polars_and_duckdb_accept_tables(cells: Path) -> None:
-    polars = pytest.importorskip("polars")
-    duckdb = pytest.importorskip("duckdb")
+    import duckdb
+    import polars
+
     table = hyperslab.open(cells)["/"]
     assert polars.DataFrame(table.query("count > 50"))["x"].to_list() == [1, 2, 3]
     rows = pa.table(table)
     assert duckdb.sql("select sum(count) from rows").fetchall() == [(220,)]
+    with duckdb.connect() as connection:
+        connection.register("cells", pa.table(table.query("score is not null")))
+        found = connection.sql("select type, avg(score) from cells group by type order by type").fetchall()
+    assert found == [("B", 2.0), ("NK", 5.25)]
 
 
 def test_categories_are_kept(tmp_path: Path) -> None:

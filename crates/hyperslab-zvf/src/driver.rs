@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Capabilities, Content, Error, FormatDriver, FormatInfo, GeometryColumn, GeometryData, GeometrySink,
-    GeometrySpec, Glimpse, OpenContext, Recognition, Result, Store, StoreForm, Values,
+    Capabilities, Content, CreateOptions, Error, FormatDriver, FormatInfo, GeometryColumn, GeometryData,
+    GeometrySink, GeometrySpec, Glimpse, OpenContext, Recognition, Result, Sink, Store, StoreForm, Values,
 };
 
+use crate::attributes::AttributeSink;
 use crate::{ColumnSpec, GeometryKind, WriteOptions, ZvfWriter};
 
 /// The driver for stores and bare fragment indexes.
@@ -17,7 +18,7 @@ pub struct ZvfDriver;
 static INFO: FormatInfo = FormatInfo {
     extensions: &["zarrvectors", "zv"],
     forms: &[StoreForm::Directory, StoreForm::File],
-    capabilities: Capabilities { attributes: true, reserved_names: true, ..Capabilities::NONE },
+    capabilities: Capabilities { append: true, attributes: true, reserved_names: true, ..Capabilities::NONE },
     geometry_kinds: &["point_cloud", "line", "polyline", "streamline", "graph", "skeleton", "mesh"],
     built_on: Some("zarr"),
     probe_keys: &["zarr.json"],
@@ -64,6 +65,10 @@ impl FormatDriver for ZvfDriver {
             objects: spec.objects,
         };
         Ok(Box::new(ZvfWriter::create(target, own, write_options(spec))?))
+    }
+
+    fn append(&self, target: &Path, _: &CreateOptions) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(AttributeSink::open(target)?))
     }
 
     fn append_geometry(&self, target: &Path, memory: u64) -> Result<Box<dyn GeometrySink>> {

@@ -26,6 +26,7 @@
 //! | `store`, `geometry` | [`ZvfStore`], [`ZvfGeometry`], [`FragmentStore`] |
 //! | `info`, `verify` | statistics of chunks and fragments; checks |
 //! | `write` | [`ZvfWriter`], [`write`]: new stores, in bounded memory, on all cores |
+//! | `attributes` | changes attributes of an existing store |
 //! | `driver` | the format driver for the engine: [`ZvfDriver`] |
 //! | `pyramid` | [`build_pyramid`]: generates coarser levels |
 //!
@@ -43,6 +44,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod attributes;
 mod cells;
 mod chain;
 mod coord;

@@ -13,6 +13,8 @@ mod columnar;
 mod csv;
 #[cfg(feature = "arrow")]
 mod from_arrow;
+#[cfg(feature = "arrow")]
+mod ipc;
 mod reader;
 
 use std::collections::HashMap;

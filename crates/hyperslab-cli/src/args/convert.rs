@@ -14,10 +14,11 @@ Examples:
   tet convert data.npy data.tet --chunks 64,64,64 --filter zstd:3
   tet convert 'data/*.nc' all.zarr --concat time              join many files along time
   tet convert era5.nc era5.zarr --chunks time=31,lat=73 --keep t2m --rename t2m=temperature
-  tet convert table.tiledb table.parquet                      a table to .parquet, .arrow or .csv
-  tet convert cells.parquet cells.tiledb --dimensions x,y     a file of rows to a sparse array
-  tet convert points.npz points.zv --chunks 100 --levels 2    arrays to geometry
-  tet convert cells.h5 cells.ome.zarr --levels 4              four coarser levels (OME-Zarr)")]
+  tet convert table.tiledb table.parquet                      also .arrow and .csv
+  tet convert cells.parquet cells.tiledb --dimensions x,y     rows to a sparse array
+  tet convert points.csv points.zv --levels 2                 columns x, y, z to points
+  tet convert mesh.npz mesh.zv                                arrays vertices, faces … to a mesh
+  tet convert cells.h5 cells.ome.zarr --levels 4              an OME-Zarr image of five levels")]
 pub(crate) struct ConvertArgs {
     /// Input: file, directory, URL (https://…, s3://bucket/…) or quoted pattern; several with --concat
     #[arg(value_name = "IN", required = true, value_hint = ValueHint::AnyPath)]
@@ -38,7 +39,7 @@ pub(crate) struct ConvertArgs {
     pub(crate) concat: Option<String>,
 
     /// How to treat attributes that differ between joined inputs: first (keep the first), common (leave out), same (fail)
-    #[arg(long, value_name = "RULE", value_parser = ["first", "common", "same"], default_value = "first")]
+    #[arg(long, value_name = "RULE", value_parser = ["first", "common", "same"], default_value = "first", hide_short_help = true)]
     pub(crate) merge_attributes: String,
 
     /// Rename a node or a dimension; repeatable
@@ -62,7 +63,7 @@ pub(crate) struct ConvertArgs {
     pub(crate) node: Option<String>,
 
     /// Multiscale images: convert only this level; 0 is the finest
-    #[arg(long, value_name = "K", conflicts_with = "concat")]
+    #[arg(long, value_name = "K", conflicts_with = "concat", hide_short_help = true)]
     pub(crate) level: Option<usize>,
 
     /// Convert only this part; repeatable
@@ -92,11 +93,11 @@ pub(crate) struct ConvertArgs {
     pub(crate) filter: Option<String>,
 
     /// Page size (HDF5), such as 64KiB, for few requests on remote storage; 0 for none [default: as the source]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", hide_short_help = true)]
     pub(crate) page_size: Option<String>,
 
     /// File whose bytes become the user block (HDF5), padded to 512, 1024, 2048 … bytes; 'none' removes it
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
     pub(crate) user_block: Option<PathBuf>,
 
     /// Table: columns that become the dimensions of a sparse array
@@ -104,15 +105,19 @@ pub(crate) struct ConvertArgs {
     pub(crate) dimensions: Vec<String>,
 
     /// Table: allow several rows with the same coordinates
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) duplicates: bool,
 
     /// Table: order of the rows: row-major, column-major or hilbert
-    #[arg(long, value_name = "ORDER")]
+    #[arg(long, value_name = "ORDER", hide_short_help = true)]
     pub(crate) order: Option<String>,
 
     /// Kind of geometry, such as point_cloud, streamline or mesh (.zv)
-    #[arg(long, value_name = "KIND")]
+    ///
+    /// From a table, the columns x, y, z (or its dimensions) are the positions, and object_id (or object, ids) the objects. From
+    /// arrays, these names are read: vertices, positions, points or coordinates; links, edges or faces; object_id, object or ids.
+    /// Every other numeric column or array with one row per vertex becomes an attribute.
+    #[arg(long, value_name = "KIND", hide_short_help = true)]
     pub(crate) geometry: Option<String>,
 
     /// Number of coarser levels of the geometry (.zv), or of the image (.zarr: OME-Zarr)
@@ -125,7 +130,8 @@ pub(crate) struct ConvertArgs {
         value_name = "METHOD",
         requires = "levels",
         default_value = "mean",
-        hide_default_value = true
+        hide_default_value = true,
+        hide_short_help = true
     )]
     pub(crate) downsample: String,
 
@@ -134,7 +140,7 @@ pub(crate) struct ConvertArgs {
     pub(crate) force: bool,
 
     /// Wait until OUT is on disk, so that it survives a power cut; replacing or changing a store always does
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) sync: bool,
 
     /// Add to OUT if it exists (.tet, HDF5, Zarr: new arrays; TileDB: a new fragment over the same arrays, or more rows;
@@ -143,27 +149,27 @@ pub(crate) struct ConvertArgs {
     pub(crate) append: bool,
 
     /// Fail if the output format cannot hold everything; write nothing
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) strict: bool,
 
     /// Exit with 0 even if the output format cannot hold everything
-    #[arg(long, conflicts_with = "strict")]
+    #[arg(long, conflicts_with = "strict", hide_short_help = true)]
     pub(crate) skip_unsupported: bool,
 
     /// Write stored values to .csv, .arrow and .parquet, which otherwise get values decoded by the file's conventions
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) raw: bool,
 
     /// Copy the values of virtual arrays instead of keeping them virtual
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) materialise: bool,
 
     /// Record the source in an attribute of the root
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) provenance: bool,
 
     /// Memory limit for data being copied, such as 256MiB
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", hide_short_help = true)]
     pub(crate) memory: Option<String>,
 
     /// Print only warnings

@@ -27,7 +27,7 @@ pub(crate) struct QueryArgs {
     pub(crate) what: Vec<String>,
 
     /// Multiscale images: level of detail; 0 is the finest
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", hide_short_help = true)]
     pub(crate) level: Option<usize>,
 
     #[command(flatten)]
@@ -43,11 +43,11 @@ pub(crate) struct QueryArgs {
     pub(crate) conditions: Vec<String>,
 
     /// Use only positions with this label: AXIS=LABEL
-    #[arg(long, value_name = "AXIS=LABEL")]
+    #[arg(long, value_name = "AXIS=LABEL", hide_short_help = true)]
     pub(crate) label: Vec<String>,
 
     /// Ignore NaN
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) skip_nan: bool,
 
     /// Use stored values; ignore missing-value markers, scale_factor and add_offset
@@ -55,7 +55,7 @@ pub(crate) struct QueryArgs {
     pub(crate) raw: bool,
 
     /// Also ignore values outside valid_min, valid_max or valid_range
-    #[arg(long, conflicts_with = "raw")]
+    #[arg(long, conflicts_with = "raw", hide_short_help = true)]
     pub(crate) valid: bool,
 
     /// Return one result per position along these axes
@@ -79,15 +79,15 @@ pub(crate) struct QueryArgs {
     pub(crate) rolling: Option<String>,
 
     /// Padding for windows that reach outside the array
-    #[arg(long, value_name = "VALUE", value_parser = ["none", "0", "nan", "fill"], default_value = "none")]
+    #[arg(long, value_name = "VALUE", value_parser = ["none", "0", "nan", "fill"], default_value = "none", hide_short_help = true)]
     pub(crate) pad: String,
 
     /// Count windows from the end of the axis
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) from_end: bool,
 
     /// Return nothing for windows with fewer values than this
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     pub(crate) min_count: u64,
 
     /// Memory limit for chunks, partial results and the result, such as 256MiB
@@ -95,7 +95,7 @@ pub(crate) struct QueryArgs {
     pub(crate) memory: Option<String>,
 
     /// Trust statistics that are not verified against the values, such as .tet zone maps
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) trust_hints: bool,
 
     /// Show the chunks, bytes, requests and memory that the query needs, without running it
@@ -111,7 +111,7 @@ pub(crate) struct QueryArgs {
     pub(crate) force: bool,
 
     /// Print all values instead of a summary
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) full: bool,
 
     /// Print JSON
@@ -119,41 +119,45 @@ pub(crate) struct QueryArgs {
     pub(crate) json: bool,
 
     /// File to query, when PATH is a query document
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath, hide_short_help = true)]
     pub(crate) target: Option<PathBuf>,
 
     /// Run the query document instead of only checking it
-    #[arg(short = 'x', long, requires = "target")]
+    #[arg(short = 'x', long, requires = "target", hide_short_help = true)]
     pub(crate) execute: bool,
 
     /// Number of values to show, when PATH is a query document
-    #[arg(long, value_name = "N", default_value_t = 16)]
+    #[arg(long, value_name = "N", default_value_t = 16, hide_short_help = true)]
     pub(crate) preview: usize,
 }
 
+/// The heading of the operations in the help.
+const OPERATIONS_HEADING: &str = "Operations";
+/// The operations in the short help; `--help` has all.
+const COMMON: [&str; 8] = ["count", "sum", "mean", "min", "max", "var", "std", "median"];
+
 /// Operations. Several can be combined; each reduces AXES, or all axes if none are given. For a table, each takes columns.
 #[derive(Debug, ClapArgs)]
-#[command(next_help_heading = "Operations")]
 pub(crate) struct OperationArgs {
     #[command(flatten)]
     pub(crate) reductions: Reductions,
     /// Delta degrees of freedom for --var and --std: 0 for a population, 1 for a sample
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = OPERATIONS_HEADING)]
     pub(crate) ddof: u32,
     /// Quantile, between 0 and 1; choose axes with --over
-    #[arg(long, value_name = "Q")]
+    #[arg(long, value_name = "Q", help_heading = OPERATIONS_HEADING)]
     pub(crate) quantile: Option<f64>,
     /// Histogram with this many bins; choose axes with --over
-    #[arg(long, value_name = "BINS")]
+    #[arg(long, value_name = "BINS", help_heading = OPERATIONS_HEADING)]
     pub(crate) histogram: Option<usize>,
     /// Range of the histogram: LOW,HIGH
-    #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
+    #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true, hide_short_help = true, help_heading = OPERATIONS_HEADING)]
     pub(crate) range: Option<String>,
     /// Covariance with another array of the file
-    #[arg(long, value_name = "NODE", conflicts_with = "correlation")]
+    #[arg(long, value_name = "NODE", conflicts_with = "correlation", hide_short_help = true, help_heading = OPERATIONS_HEADING)]
     pub(crate) covariance: Option<String>,
     /// Correlation with another array of the file
-    #[arg(long, value_name = "NODE")]
+    #[arg(long, value_name = "NODE", hide_short_help = true, help_heading = OPERATIONS_HEADING)]
     pub(crate) correlation: Option<String>,
 }
 
@@ -187,6 +191,8 @@ impl ClapArgs for Reductions {
     fn augment_args(command: clap::Command) -> clap::Command {
         Self::options().fold(command, |command, info| {
             let option = clap::Arg::new(info.flag).long(info.flag).value_name("AXES").help(info.summary);
+            let option =
+                option.help_heading(OPERATIONS_HEADING).hide_short_help(!COMMON.contains(&info.flag));
             command.arg(option.action(clap::ArgAction::Append).num_args(0..=1).default_missing_value(""))
         })
     }

@@ -43,7 +43,7 @@ pub(crate) struct ReadArgs {
     pub(crate) object: Vec<i64>,
 
     /// Geometry: read only the objects of this group; repeatable
-    #[arg(long, value_name = "G")]
+    #[arg(long, value_name = "G", hide_short_help = true)]
     pub(crate) group: Vec<u64>,
 
     /// Geometry and multiscale images: level of detail; 0 is the finest
@@ -68,7 +68,7 @@ pub(crate) struct ReadArgs {
     pub(crate) raw: bool,
 
     /// Print all values instead of a summary
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) full: bool,
 
     /// Print JSON
@@ -76,7 +76,7 @@ pub(crate) struct ReadArgs {
     pub(crate) json: bool,
 
     /// Memory limit for the result, such as 4GiB
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", hide_short_help = true)]
     pub(crate) memory: Option<String>,
 }
 

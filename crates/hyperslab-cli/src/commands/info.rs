@@ -15,6 +15,9 @@ use crate::{Answer, output, paint, pretty};
 /// Longer attributes are truncated in the listing; JSON has them complete.
 const LONGEST_ATTRIBUTE: usize = 72;
 
+/// Enough for `days since 2000-01-01 00:00:00`.
+const LONGEST_UNITS: usize = 34;
+
 pub(crate) fn run(args: &InfoArgs) -> Result<Answer> {
     let store = match super::open(&args.open) {
         // A folder of stores is not a store.
@@ -27,12 +30,17 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Answer> {
     if let Some(node) = &args.node {
         catalog.restrict(node)?;
     }
+    // NetCDF-4 files are HDF5 files, which is not what their users call them.
+    let form = match store.inner().variant() {
+        Some("netcdf4") => format!("netcdf4 ({})", catalog.format),
+        _ => catalog.format.to_owned(),
+    };
     if args.totals {
         if args.json {
             let groups = more::totals_json(&catalog);
             output::print_json(&json!({ "path": catalog.path, "format": catalog.format, "groups": groups }))?;
         } else {
-            output::print(|out| head(&catalog, out).and_then(|()| more::totals(&catalog, out)))?;
+            output::print(|out| head(&catalog, &form, out).and_then(|()| more::totals(&catalog, out)))?;
         }
         return Ok(Answer::Yes);
     }
@@ -45,7 +53,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Answer> {
         return Ok(Answer::Yes);
     }
     if args.tree {
-        output::print(|out| head(&catalog, out).and_then(|()| writeln!(out, "{}", catalog.tree())))?;
+        output::print(|out| head(&catalog, &form, out).and_then(|()| writeln!(out, "{}", catalog.tree())))?;
         return Ok(Answer::Yes);
     }
     if let Some(order) = &args.sort {
@@ -57,11 +65,12 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Answer> {
     } else {
         let details = if args.all { store.inner().details()? } else { serde_json::Map::new() };
         output::print(|out| {
-            head(&catalog, out)?;
+            head(&catalog, &form, out)?;
             for (title, detail) in details.iter().filter(|(title, _)| *title != "history") {
                 section(title, detail, out)?;
             }
             more::dimensions(&catalog, out)?;
+            more::coordinates(&catalog, out)?;
             nodes(&catalog, args.all, out)?;
             more::parts(&catalog, out)?;
             attributes(&catalog, args.all, out)?;
@@ -163,12 +172,12 @@ fn first_chunks(
     })
 }
 
-fn head(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
+fn head(catalog: &Catalog, form: &str, out: &mut dyn Write) -> io::Result<()> {
     let count = |kind: &dyn Fn(&Node) -> bool| {
         let is_own = |node: &&CatalogNode| node.alias.is_none() && node.node.as_ref().is_ok_and(kind);
         catalog.nodes.iter().filter(is_own).count()
     };
-    let mut facts = vec![catalog.format.to_owned()];
+    let mut facts = vec![form.to_owned()];
     let mut add_count = |count: usize, one: &str, many: &str| match count {
         0 => {}
         1 => facts.push(format!("1 {one}")),
@@ -202,7 +211,8 @@ fn head(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn nodes(catalog: &Catalog, all: bool, out: &mut dyn Write) -> io::Result<()> {
-    let mut table = pretty::Table::new(&["node", "type", "shape", "chunks", "filters", ">stored", ">ratio"]);
+    let mut table =
+        pretty::Table::new(&["node", "type", "shape", "chunks", "filters", ">stored", ">ratio", "units"]);
     // Arrays that only declare a dimension are the format's bookkeeping.
     for node in catalog.nodes.iter().filter(|node| all || !node.is_dimension()) {
         table.row(node_row(node));
@@ -222,7 +232,23 @@ fn node_row(node: &CatalogNode) -> Vec<String> {
         (_, Some(Err(_))) => ("damaged".into(), String::new()),
         _ => (String::new(), String::new()),
     };
-    vec![node.title(), facts.kind, facts.shape, facts.chunks, facts.filters, stored, ratio]
+    vec![node.title(), facts.kind, facts.shape, facts.chunks, facts.filters, stored, ratio, units(node)]
+}
+
+/// The units of an array; empty if it has none.
+fn units(node: &CatalogNode) -> String {
+    let Ok(Node::Array(array)) = &node.node else { return String::new() };
+    let units = array.schema().attributes.get("units").and_then(Attribute::as_text).unwrap_or_default();
+    shortened(&units, LONGEST_UNITS)
+}
+
+/// A text in one line of at most this many characters.
+fn shortened(text: &str, most: usize) -> String {
+    let mut short: String = text.replace('\n', " ").chars().take(most).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
 }
 
 fn ratio(schema: &ArraySchema, stored: u64) -> String {
@@ -246,11 +272,7 @@ fn attributes(catalog: &Catalog, all: bool, out: &mut dyn Write) -> io::Result<(
         }
         writeln!(out, "\n  {}", paint::strong(&node.path))?;
         for (name, value) in attributes {
-            let text = attribute_text(value);
-            let mut short: String = text.replace('\n', " ").chars().take(LONGEST_ATTRIBUTE).collect();
-            if short.len() < text.len() {
-                short.push('…');
-            }
+            let short = shortened(&attribute_text(value), LONGEST_ATTRIBUTE);
             writeln!(out, "    {} {short}", paint::dim(format!("{name}:")))?;
         }
     }

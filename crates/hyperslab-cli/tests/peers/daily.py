@@ -8,6 +8,9 @@
     daily.py types PATH               the named types and the types of text attributes that netCDF4 sees
     daily.py packed FOLDER            checks tables of packed values against xarray
     daily.py records PATH             the number of records, and whether their values are as written
+    daily.py tables FOLDER            rows as pandas writes them, in every compression of Parquet and Arrow
+    daily.py rows FOLDER NAME         are the rows of NAME.csv those of the tables?
+    daily.py variables A B            do two NetCDF files have the same variables, values and units?
 """
 
 import json
@@ -196,6 +199,60 @@ def records(path):
         return len(file.dimensions["time"])
 
 
+def frame():
+    import pandas
+
+    random = numpy.random.default_rng(4)
+    rows = 500
+    data = pandas.DataFrame(
+        {
+            "x": numpy.round(random.random(rows) * 10, 3),
+            "y": numpy.round(random.random(rows) * 10, 3),
+            "z": numpy.round(random.random(rows) * 10, 3),
+            "score": numpy.round(random.normal(size=rows), 3),
+            "count": numpy.arange(rows) % 7,
+            "label": [f"cell {row % 11}" for row in range(rows)],
+            "kind": pandas.Categorical.from_codes(numpy.arange(rows) % 3, ["a", "b", "c"]),
+        }
+    )
+    data.loc[::9, "score"] = numpy.nan
+    return data
+
+
+def tables(folder):
+    data = frame()
+    data.to_csv(folder / "points.csv", index=False)
+    for compression in ("snappy", "gzip", "brotli", "lz4", "zstd", "none"):
+        data.to_parquet(folder / f"{compression}.parquet", index=False, compression=None if compression == "none" else compression)
+    for compression in ("lz4", "zstd", "uncompressed"):
+        data.to_feather(folder / f"{compression}.feather", compression=compression)
+    data.head(20).to_feather(folder / "small.feather", compression="lz4")
+    holes = data.astype({"count": "Int64"})
+    holes.loc[3, "count"] = None
+    holes.to_parquet(folder / "holes.parquet", index=False)
+    holes.loc[5, "y"] = None
+    holes.to_parquet(folder / "nowhere.parquet", index=False)
+
+
+def rows(folder, name):
+    import pandas
+
+    pandas.testing.assert_frame_equal(pandas.read_csv(folder / f"{name}.csv"), pandas.read_csv(folder / "points.csv"))
+
+
+def variables(one, other):
+    with netCDF4.Dataset(one) as one, netCDF4.Dataset(other) as other:
+        assert set(one.variables) == set(other.variables), (set(one.variables), set(other.variables))
+        for name, variable in one.variables.items():
+            values, others = variable[...], other[name][...]
+            assert variable.dimensions == other[name].dimensions, name
+            if values.dtype.kind == "f":
+                numpy.testing.assert_allclose(values, others, rtol=2e-7, err_msg=name)
+            else:
+                assert numpy.array_equal(values, others), name
+            assert getattr(variable, "units", None) == getattr(other[name], "units", None), name
+
+
 if __name__ == "__main__":
     command, folder, *rest = sys.argv[1:]
     folder = pathlib.Path(folder)
@@ -213,6 +270,12 @@ if __name__ == "__main__":
         packed(folder)
     elif command == "records":
         print(records(folder))
+    elif command == "tables":
+        tables(folder)
+    elif command == "rows":
+        rows(folder, rest[0])
+    elif command == "variables":
+        variables(folder, rest[0])
     elif command == "attr":
         value = attr(folder, *rest)
         print(json.dumps(value.item() if hasattr(value, "item") else value))

@@ -96,8 +96,9 @@ pub(crate) fn parse_shown(
         name => name,
     };
     numcodec(id, &parameters, subject, doc).map_err(|why| match closest(id, NAMES) {
-        Some(name) if !NAMES.contains(&id) => doc.unsupported(format!("codec {id:?} (did you mean {name}?)")),
-        _ => why,
+        _ if NAMES.contains(&id) => why,
+        Some(name) => doc.unsupported(format!("codec {id:?} (did you mean {name}?)")),
+        None => doc.unsupported(format!("codec {id:?} (there are {})", NAMES.join(", "))),
     })
 }
 

@@ -7,7 +7,7 @@
 //! `faces` | every other array with one row per vertex |
 //! | a table | its dimensions, or the columns x, y, z | the column `object_id` … | none | every other numeric column |
 //!
-//! A negative object id means that the vertex belongs to no object. Arrays and tables are processed in batches; a geometry is
+//! A missing or negative object id means that the vertex belongs to no object. Missing floats of a table become NaN. Arrays and tables are processed in batches; a geometry is
 //! held in memory as a whole.
 
 use std::path::Path;
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 use hyperslab_core::{
     ArraySchema, Batch, Column, DType, Elements, Error, GeometryColumn, GeometryQuery, GeometrySink,
-    GeometrySpec, Node, Result, Selection, Values,
+    GeometrySpec, Node, Result, Selection, Validity, Values,
 };
 
 use super::{ConvertOptions, ConvertReport, Progress};
@@ -395,26 +395,45 @@ impl<'a> Job<'a> {
         let objects = OBJECTS.iter().find_map(|name| by_name(name)).filter(|at| !axes.contains(at));
         let mut attributes = Vec::new();
         for (at, column) in columns.iter().enumerate() {
-            let other = !axes.contains(&at) && objects != Some(at);
-            let plain = !column.nullable && self.column(&column.name, &column.dtype, None).is_some();
-            if other && plain {
+            if axes.contains(&at) || objects == Some(at) {
+                continue;
+            }
+            if self.column(&column.name, &column.dtype, None).is_some() {
                 attributes.push(at);
-            } else if other {
-                self.leave_out(
-                    &column.name,
-                    format!("left out, because {} is not a plain number", column.dtype),
-                )?;
+            } else {
+                let what =
+                    format!("left out, because a vertex cannot have an attribute of type {}", column.dtype);
+                self.leave_out(&column.name, what)?;
             }
         }
         let all = || table.rows(&Selection::all(), None);
         let mut bounds = Bounds::new(axes.len());
         let mut rows = 0;
-        if self.needs_bounds() {
+        let mut missing = vec![0; columns.len()];
+        if self.needs_bounds() || attributes.iter().any(|at| columns[*at].nullable) {
             for batch in all()?.batches {
                 let batch = batch?;
                 rows += batch.rows as u64;
                 bounds.add(&coordinates(&batch, columns, &axes)?);
+                for (count, column) in missing.iter_mut().zip(&batch.columns) {
+                    *count += column.validity.as_ref().map_or(0, Validity::missing);
+                }
                 self.progress.check_cancelled()?;
+            }
+        }
+        for at in std::mem::take(&mut attributes) {
+            let Column { name, dtype, .. } = &columns[at];
+            match (missing[at], dtype) {
+                (0, _) => attributes.push(at),
+                (count, DType::Float16 | DType::Float32 | DType::Float64) => {
+                    self.report.change(name, format!("{count} missing values are stored as NaN"));
+                    attributes.push(at);
+                }
+                (count, _) => {
+                    let what =
+                        format!("left out, because {count} values are missing, and {dtype} has no NaN");
+                    self.leave_out(name, what)?;
+                }
             }
         }
         let kind = self.kind(POINTS)?;
@@ -444,11 +463,16 @@ impl<'a> Job<'a> {
                 let shape = [batch.rows as u64, axes.len() as u64];
                 let vertices = Values::new(spec.dtype.clone(), &shape, Elements::fixed(bytes))?;
                 let column = |at: usize| {
-                    Values::new(columns[at].dtype.clone(), &[batch.rows as u64], batch.columns[at].clone())
+                    let elements = with_nan(&columns[at].dtype, &batch.columns[at]);
+                    Values::new(columns[at].dtype.clone(), &[batch.rows as u64], elements)
                 };
                 let values = attributes.iter().map(|at| Ok((columns[*at].name.clone(), column(*at)?)));
                 let owners = match objects {
-                    Some(at) => owners(&column(at)?)?,
+                    Some(at) => owners(&Values::new(
+                        columns[at].dtype.clone(),
+                        &[batch.rows as u64],
+                        batch.columns[at].clone(),
+                    )?)?,
                     None => Vec::new(),
                 };
                 writer.vertices(&vertices, &values.collect::<Result<Vec<_>>>()?, &owners)?;
@@ -516,15 +540,45 @@ fn batches(rows: u64) -> impl Iterator<Item = Selection> {
 
 /// The coordinates of a batch, vertex by vertex.
 fn coordinates(batch: &Batch, columns: &[Column], axes: &[usize]) -> Result<Vec<f64>> {
-    let all = axes.iter().map(|axis| numbers(&columns[*axis].dtype, &batch.columns[*axis]));
-    let all = all.collect::<Result<Vec<_>>>()?;
+    let axis = |axis: &usize| {
+        let (column, elements) = (&columns[*axis], &batch.columns[*axis]);
+        if elements.validity.as_ref().is_some_and(|validity| validity.missing() > 0) {
+            let name = &column.name;
+            let problem = format!("some rows have no value of {name}; every vertex needs all coordinates");
+            return Err(Error::invalid(problem));
+        }
+        numbers(&column.dtype, elements)
+    };
+    let all = axes.iter().map(axis).collect::<Result<Vec<_>>>()?;
     Ok((0..batch.rows).flat_map(|row| all.iter().map(move |axis| axis[row])).collect())
 }
 
-/// Object ids. A negative id means that the vertex belongs to no object.
+/// The elements with NaN in place of missing floats.
+fn with_nan(dtype: &DType, elements: &Elements) -> Elements {
+    let nan: &[u8] = match dtype {
+        DType::Float16 => &half::f16::NAN.to_ne_bytes(),
+        DType::Float32 => &f32::NAN.to_ne_bytes(),
+        DType::Float64 => &f64::NAN.to_ne_bytes(),
+        _ => &[],
+    };
+    let (Some(validity), Some(bytes), false) = (&elements.validity, elements.as_fixed(), nan.is_empty())
+    else {
+        return elements.clone().with_validity(None);
+    };
+    let mut bytes = bytes.to_vec();
+    for (row, element) in bytes.chunks_exact_mut(nan.len()).enumerate() {
+        if !validity.get(row) {
+            element.copy_from_slice(nan);
+        }
+    }
+    Elements::fixed(bytes)
+}
+
+/// Object ids. A missing or negative id means that the vertex belongs to no object.
 fn owners(values: &Values) -> Result<Vec<Option<i64>>> {
     let ids = integers(&values.dtype, &values.elements)?;
-    Ok(ids.into_iter().map(|id| (id >= 0).then_some(id)).collect())
+    let is_present = |row: usize| values.elements.validity.as_ref().is_none_or(|own| own.get(row));
+    Ok(ids.into_iter().enumerate().map(|(row, id)| (id >= 0 && is_present(row)).then_some(id)).collect())
 }
 
 macro_rules! each_number {

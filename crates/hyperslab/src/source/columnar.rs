@@ -12,6 +12,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::reader::{ChunkReader, Length};
 
 use super::from_arrow::{dtype_of, elements, names};
+use super::ipc::ArrowFile;
 use super::reader::BlobReader;
 use super::{Opened, RowSource};
 use crate::rows::plain_column;
@@ -45,8 +46,7 @@ pub(crate) fn open_parquet(blob: Arc<dyn Blob>) -> Result<Opened> {
 }
 
 pub(super) fn open_arrow(blob: Arc<dyn Blob>) -> Result<Opened> {
-    let reader = arrow_reader(&blob, None)?;
-    let schema = reader.schema();
+    let schema = ArrowFile::open(&blob, None)?.schema();
     opened(blob, ColumnarFormat::Arrow, &schema, None)
 }
 
@@ -119,8 +119,7 @@ impl ArrowRows {
                 Ok(Box::new(reader.map(|batch| batch.map_err(|error| self.failed(error)))))
             }
             ColumnarFormat::Arrow => {
-                let reader = arrow_reader(&self.blob, Some(columns.to_vec()))?;
-                Ok(Box::new(reader.map(|batch| batch.map_err(|error| self.failed(error)))))
+                Ok(Box::new(ArrowFile::open(&self.blob, Some(columns.to_vec()))?.batches()))
             }
         }
     }
@@ -128,14 +127,6 @@ impl ArrowRows {
 
 fn failed(blob: &Arc<dyn Blob>, problem: impl std::fmt::Display) -> Error {
     Error::invalid(format!("{}: {problem}", blob.name()))
-}
-
-fn arrow_reader(
-    blob: &Arc<dyn Blob>,
-    columns: Option<Vec<usize>>,
-) -> Result<arrow_ipc::reader::FileReader<BlobReader>> {
-    let reader = BlobReader::new(Arc::clone(blob), 0)?;
-    arrow_ipc::reader::FileReader::try_new(reader, columns).map_err(|error| failed(blob, error))
 }
 
 fn parquet_builder(blob: &Arc<dyn Blob>) -> Result<ParquetRecordBatchReaderBuilder<Chunks>> {

@@ -63,6 +63,24 @@ pub(super) fn dimensions(catalog: &Catalog, out: &mut dyn Write) -> io::Result<(
     writeln!(out, "  {} {}\n", paint::dim("dimensions:"), all.join(", "))
 }
 
+/// The coordinate variables of the dimensions in one line.
+pub(super) fn coordinates(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
+    let is_coordinate = |node: &&hyperslab::CatalogNode| {
+        let Ok(Node::Array(array)) = &node.node else { return false };
+        let schema = array.schema();
+        let name = node.path.rsplit('/').next();
+        !node.is_dimension()
+            && schema.shape().len() == 1
+            && schema.dimensions.first().is_some_and(|own| own.as_deref() == name)
+    };
+    let all: Vec<&str> =
+        catalog.nodes.iter().filter(is_coordinate).map(|node| node.path.trim_start_matches('/')).collect();
+    if all.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "  {} {}\n", paint::dim("coordinates:"), all.join(", "))
+}
+
 /// The columns of tables, and the levels and bounds of geometries.
 pub(super) fn parts(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
     for node in &catalog.nodes {

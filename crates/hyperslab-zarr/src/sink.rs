@@ -347,8 +347,7 @@ fn whole_chunks(spec: &ArraySpec, wanted: &[u64]) -> Result<Extents> {
 }
 
 /// What the report says of lists.
-const UNREAD_LISTS: &str =
-    "lists are stored by numcodecs' vlen-array, which zarr-python 2 reads; zarr-python 3 does not open the group";
+const UNREAD_LISTS: &str = "lists are stored by numcodecs' vlen-array, which zarr-python 2 reads; zarr-python 3 does not open the group";
 
 impl Sink for ZarrSink {
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {

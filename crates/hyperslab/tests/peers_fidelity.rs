@@ -201,11 +201,11 @@ fn characters_that_are_not_utf_8_are_kept_or_told() {
 
 #[test]
 fn bytes_of_any_length_are_kept() {
-    for target in ["bytes.h5", "bytes-tiledb.nc", "bytes.zarr3", "bytes.tet"] {
-        to("bytes.tiledb", target);
+    for target in ["raw.h5", "raw-tiledb.nc", "raw.zarr3", "raw.tet"] {
+        to("raw.tiledb", target);
     }
-    to("bytes.zarr3", "bytes-zarr3.tiledb");
-    to("bytes.tet", "bytes-tet.tiledb");
+    to("raw.zarr3", "raw-zarr3.tiledb");
+    to("raw.tet", "raw-tet.tiledb");
     for ending in ["h5", "nc"] {
         let (between, back) = (format!("blobs.{ending}"), format!("blobs-{ending}.tiledb"));
         to("blobs.tiledb", &between);

@@ -9,8 +9,11 @@ use hyperslab::convert::{ConvertOptions, Progress, convert};
 use hyperslab::diff::{DiffOptions, diff};
 use hyperslab::format_named;
 
-/// What our own comparison finds although xarray sees the same.
-const KNOWN: &[&str] = &[];
+/// Differences that our own comparison finds although xarray sees the same: Zarr v2 has one field for the fill value and the marker of
+/// missing values, which are apart in v3.
+fn is_known(line: &str) -> bool {
+    line.contains(".zarr3 to zarr2: ") && line.contains(": The fill values differ: ")
+}
 
 /// The script's output for a command on a folder.
 fn script(command: &str, folder: &Path) -> String {
@@ -50,7 +53,7 @@ fn xarray_sees_the_same_after_every_conversion() {
                 .differences
                 .iter()
                 .map(|found| format!("{name} to {to}: {}: {}", found.path, found.sentence()));
-            different.extend(found.filter(|line| !KNOWN.iter().any(|known| line.contains(known))));
+            different.extend(found.filter(|line| !is_known(line)));
         }
     }
     assert!(different.is_empty(), "{}", different.join("\n"));

@@ -199,6 +199,9 @@ pub(super) fn fitted_attribute(
     variant: Option<Variant>,
     verbatim: bool,
 ) -> Option<(Attribute, String)> {
+    if !format.info().capabilities.attributes {
+        return None;
+    }
     if super::forms::needs_netcdf4_types(variant, verbatim) {
         return super::netcdf::adapted_attribute(attribute);
     }

@@ -7,7 +7,7 @@
 //! cargo xtask race      processes that grow one array at once; `--processes N`, `--rows N`, `--only TEXT`
 //! cargo xtask load      readers beside a writer; `--processes N`, `--threads N`, `--seconds S`, `--only TEXT`
 //! cargo xtask soak      the offline tests again and again, each time with new random cases
-//! cargo xtask peers     only make the Python environment of the peers, under target/peers
+//! cargo xtask peers     only make the Python environment of the peers and the servers, under target/peers and target/servers
 //! cargo xtask python    the Python module: build the wheel, install it, run its tests
 //! cargo xtask page      build H5Web as the page of `tet serve`, into target/page (needs Node.js)
 //! cargo xtask browse    both pages in headless Chromium, on a store of every format
@@ -28,7 +28,9 @@ mod peers;
 mod pictures;
 mod python;
 mod run;
+mod servers;
 mod test;
+mod tools;
 
 use std::process::ExitCode;
 
@@ -44,7 +46,7 @@ fn main() -> ExitCode {
         Some("race") => crash::race(&words[1..]),
         Some("load") => crash::load(&words[1..]),
         Some("soak") => test::soak(&words[1..]),
-        Some("peers") => peers::python().map(|_| ()),
+        Some("peers") => peers::python().and_then(|_| servers::folder()).map(|_| ()),
         Some("bench") => bench::run(&words[1..]),
         Some("page") => page::build(),
         Some("browse") => page::browse(),

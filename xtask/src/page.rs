@@ -1,18 +1,15 @@
 //! H5Web as the page of `tet serve`, and both pages in a real browser.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::Outcome;
 use crate::run::{cargo, root, run, say, target};
-
-/// Where Debian puts the browser.
-const CHROMIUM: &str = "/usr/bin/chromium";
+use crate::tools::{check_node, debian, install_npm, npm};
 
 /// Builds the page into `target/page` from `page/` and its lock file.
 pub(crate) fn build() -> Outcome {
     let source = root().join("page");
-    installed(&source)?;
+    install_npm(&source)?;
     let out = target().join("page");
     run(npm(&source)
         .args(["exec", "--", "vite", "build", "--logLevel", "warn", "--emptyOutDir", "--outDir"])
@@ -26,19 +23,19 @@ pub(crate) fn build() -> Outcome {
 
 /// Drives H5Web and our own page in Chromium, on a store of every format. Screenshots stay in `target/browser/shots`.
 pub(crate) fn browse() -> Outcome {
-    node()?;
+    check_node()?;
     let python = crate::peers::python()?;
     if !target().join("page/index.html").exists() {
         build()?;
     }
-    let browser = chromium()?;
+    let browser = debian("CHROMIUM", "chromium", &["/usr/bin/chromium"])?;
     let folder = target().join("browser");
     let source = root().join("peers/browser");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     for name in ["package.json", "package-lock.json", "browse.mjs"] {
         std::fs::copy(source.join(name), folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
     }
-    installed(&folder)?;
+    install_npm(&folder)?;
     // The features of the tests, so that nothing is built twice.
     run(cargo().args(["build", "--quiet", "--workspace", "--features", "peers", "--bin", "tet"]))?;
     let tet = target().join("debug").join(if cfg!(windows) { "tet.exe" } else { "tet" });
@@ -52,49 +49,4 @@ pub(crate) fn browse() -> Outcome {
         .arg(target().join("page"))
         .arg(folder.join("shots"))
         .env("CHROMIUM", browser))
-}
-
-/// Installs what a lock file says, unless that was done.
-fn installed(folder: &Path) -> Outcome {
-    node()?;
-    let lock = folder.join("package-lock.json");
-    let wanted = std::fs::read_to_string(&lock).map_err(|error| format!("{}: {error}", lock.display()))?;
-    let stamp = folder.join("node_modules/.installed");
-    if std::fs::read_to_string(&stamp).is_ok_and(|own| own == wanted) {
-        return Ok(());
-    }
-    run(npm(folder).args(["ci", "--no-audit", "--no-fund", "--loglevel", "error"]))?;
-    std::fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))
-}
-
-fn npm(folder: &Path) -> Command {
-    let mut npm = Command::new(if cfg!(windows) { "npm.cmd" } else { "npm" });
-    npm.current_dir(folder);
-    npm
-}
-
-fn node() -> Outcome {
-    let found = Command::new("node").arg("--version").stdout(Stdio::null()).status();
-    match found {
-        Ok(status) if status.success() => Ok(()),
-        _ => Err("the page and its tests need Node.js 20 or newer with npm on the PATH".to_owned()),
-    }
-}
-
-/// The browser: `CHROMIUM` from the environment, or Debian's, which is installed if permitted.
-fn chromium() -> Result<PathBuf, String> {
-    if let Some(own) = std::env::var_os("CHROMIUM") {
-        return Ok(own.into());
-    }
-    if !Path::new(CHROMIUM).exists() {
-        say("installing Chromium for the tests of the pages");
-        // Refresh a missing or old package list first; the next step shows whether that worked.
-        let _ = Command::new("apt-get").args(["update", "-qq"]).stdout(Stdio::null()).status();
-        let install =
-            Command::new("apt-get").args(["install", "-y", "-qq", "chromium"]).stdout(Stdio::null()).status();
-        if !matches!(install, Ok(status) if status.success()) || !Path::new(CHROMIUM).exists() {
-            return Err("the tests of the pages need Chromium: install it, or name it in CHROMIUM".to_owned());
-        }
-    }
-    Ok(CHROMIUM.into())
 }

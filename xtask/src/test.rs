@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::run::{cargo, say};
-use crate::{Outcome, crash, features, layers, page, peers, pictures, python};
+use crate::{Outcome, crash, features, layers, page, peers, pictures, python, servers};
 
 /// The variable from which proptest takes the seed of its cases.
 const SEED: &str = "PROPTEST_RNG_SEED";
@@ -23,6 +23,7 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     let python = peers::python()?;
     let mut test = cargo();
     test.args(["test", "--workspace", "--features", "peers"]).env("HYPERSLAB_PEERS", &python);
+    test.env("HYPERSLAB_SERVERS", servers::folder()?).env("NGINX", servers::nginx()?);
     if std::env::var_os(SEED).is_none() {
         test.env(SEED, "20");
     }

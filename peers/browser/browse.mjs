@@ -131,8 +131,11 @@ async function h5webViews(page, url, store) {
   await page.getByRole("tab", { name: "NX Line" }).waitFor();
   await page.getByText("energy (keV)").waitFor();
   await page.locator("[role=treeitem][data-path='/rgb']").click();
-  await page.getByRole("tab", { name: "RGB" }).waitFor();
+  // The last tab that was used is chosen again, if there is one of its name.
+  await page.getByRole("tab", { name: "RGB" }).click();
   await page.locator("canvas").first().waitFor();
+  await page.waitForTimeout(500);
+  await page.screenshot({ path: path.join(shots, `h5web-rgb-${store}.png`) });
   await page.getByRole("tab", { name: "Line" }).click();
   await page.locator("canvas").first().waitFor();
   if (store !== "views.h5") return;

@@ -58,6 +58,8 @@ async function ownPage(page, url, store) {
   const from = Number(await slider.inputValue());
   await page.keyboard.press("ArrowRight");
   await page.waitForFunction((wanted) => document.querySelector("[data-drawn]")?.dataset.drawn?.startsWith(`${wanted},`), from + 1);
+  const date = new Date(Date.UTC(2024, 0, 1 + 30 * (from + 1))).toISOString().slice(0, 10);
+  await page.locator(".slider .at", { hasText: date }).waitFor();
   assert.notEqual(await pixels(canvas), before, `${store}: the picture changes with the slider`);
   const box = await canvas.boundingBox();
   await page.mouse.move(box.x + box.width * 0.4, box.y + box.height * 0.4);
@@ -123,6 +125,26 @@ async function h5web(page, url, store) {
   await page.getByText(ARRAY).first().waitFor();
 }
 
+/** What H5Web chooses by attributes and types: a default plot of NeXus, colours, a table of a compound type. */
+async function h5webViews(page, url, store) {
+  await page.goto(`${url}?file=${store}`);
+  await page.getByRole("tab", { name: "NX Line" }).waitFor();
+  await page.getByText("energy (keV)").waitFor();
+  await page.locator("[role=treeitem][data-path='/rgb']").click();
+  // The last tab that was used is chosen again, if there is one of its name.
+  await page.getByRole("tab", { name: "RGB" }).click();
+  await page.locator("canvas").first().waitFor();
+  await page.waitForTimeout(500);
+  await page.screenshot({ path: path.join(shots, `h5web-rgb-${store}.png`) });
+  await page.getByRole("tab", { name: "Line" }).click();
+  await page.locator("canvas").first().waitFor();
+  if (store !== "views.h5") return;
+  await page.locator("[role=treeitem][data-path='/peaks']").click();
+  await page.getByRole("tab", { name: "Compound" }).waitFor();
+  await page.getByRole("gridcell", { name: "Cu" }).waitFor();
+  await page.screenshot({ path: path.join(shots, "h5web-compound.png") });
+}
+
 async function readZarr(url, store) {
   const root = await zarr.open(new zarr.FetchStore(`${url}zarr/${store}`), { kind: "group" });
   const array = await zarr.open(root.resolve(ARRAY.slice(1)), { kind: "array" });
@@ -160,6 +182,12 @@ for (const store of STORES) {
     if (failed) await page.screenshot({ path: path.join(shots, `failed-${name.replace(" ", "-")}-${store}.png`) });
     await page.close();
   }
+}
+for (const store of ["views.h5", "views.zarr"]) {
+  const page = await context.newPage();
+  await check(`H5Web ${store}`, () => h5webViews(page, url, store));
+  if (failed) await page.screenshot({ path: path.join(shots, `failed-H5Web-${store}.png`) });
+  await page.close();
 }
 const page = await context.newPage();
 await check("our page points.zv", () => ownGeometry(page, url));

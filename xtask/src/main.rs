@@ -7,7 +7,7 @@
 //! cargo xtask race      processes that grow one array concurrently; `--processes N`, `--rows N`, `--only TEXT`
 //! cargo xtask load      readers beside a writer; `--processes N`, `--threads N`, `--seconds S`, `--only TEXT`
 //! cargo xtask soak      repeat the offline tests with new random cases
-//! cargo xtask peers     only create the Python environment of the peers, under target/peers
+//! cargo xtask peers     only install the peers and the servers, under target/peers and target/servers
 //! cargo xtask python    the Python module: build the wheel, install it, run its tests
 //! cargo xtask page      build H5Web as the page of `tet serve`, into target/page (needs Node.js)
 //! cargo xtask browse    test both pages in headless Chromium, on a store of every format
@@ -22,7 +22,6 @@
 mod bench;
 mod compare;
 mod crash;
-mod debian;
 mod examples;
 mod features;
 mod fuzz;
@@ -32,7 +31,9 @@ mod peers;
 mod pictures;
 mod python;
 mod run;
+mod servers;
 mod test;
+mod tools;
 
 use std::process::ExitCode;
 
@@ -48,7 +49,7 @@ fn main() -> ExitCode {
         Some("race") => crash::race(&words[1..]),
         Some("load") => crash::load(&words[1..]),
         Some("soak") => test::soak(&words[1..]),
-        Some("peers") => peers::python().map(|_| ()),
+        Some("peers") => peers::python().and_then(|_| servers::folder()).map(|_| ()),
         Some("bench") => bench::run(&words[1..]),
         Some("compare") => compare::run_against(&words[1..]),
         Some("page") => page::build(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::run::{cargo, say};
-use crate::{Outcome, crash, debian, features, layers, page, peers, pictures, python};
+use crate::{Outcome, crash, features, layers, page, peers, pictures, python, servers, tools};
 
 /// The variable with the seed of proptest's cases.
 const SEED: &str = "PROPTEST_RNG_SEED";
@@ -20,9 +20,9 @@ const KILLS: &str = "200";
 pub(crate) fn run(words: &[String]) -> Outcome {
     layers::run()?;
     let python = if words.is_empty() { check_while_installing()? } else { peers::python()? };
-    debian::netcdf_tools()?;
     let mut test = cargo();
     test.args(["test", "--workspace", "--features", "peers"]).env("HYPERSLAB_PEERS", &python);
+    test.env("HYPERSLAB_SERVERS", servers::folder()?).env("NGINX", servers::nginx()?);
     if std::env::var_os(SEED).is_none() {
         test.env(SEED, "20");
     }
@@ -46,6 +46,8 @@ fn check_while_installing() -> Result<PathBuf, String> {
         let peers = scope.spawn(peers::python);
         let others = scope.spawn(|| {
             python::requirements()?;
+            tools::netcdf_tools()?;
+            servers::nginx()?;
             page::install()
         });
         features::run()?;

@@ -228,8 +228,10 @@ impl<'a> Page<'a> {
             let at = (bar.right() + TICK + 3.0, y + SMALL * 0.36);
             self.scene.text(at, text, (SMALL, INK), Anchor::Start);
         }
-        let at = (bar.right() + TICK + 3.0 + widest + LABEL + 5.0, whole.y + whole.height / 2.0);
-        self.turned(at, text::fitted(label, LABEL, whole.height.max(120.0)), (LABEL, INK));
+        // Beside the bar, and above the key of missing values.
+        let room = whole.height - swatch;
+        let at = (bar.right() + TICK + 3.0 + widest + LABEL + 5.0, whole.y + room / 2.0);
+        self.turned(at, text::fitted(label, LABEL, room.max(120.0)), (LABEL, INK));
         if scale.missing {
             let y = whole.bottom() - SMALL;
             let frame = Frame { x: bar.x, y, width: BAR, height: SMALL };

@@ -4,7 +4,7 @@ use hyperslab::geometry::GeometryReader;
 use hyperslab::{Error, GeometryQuery, Result};
 
 use crate::axis::Axis;
-use crate::color::ColorScale;
+use crate::color::{ColorMap, ColorScale};
 use crate::figure::{Content, Figure, Panel, PointColor};
 use crate::make::{PlotOptions, room};
 
@@ -41,7 +41,9 @@ pub(crate) fn figure(reader: &GeometryReader, node: &str, options: &PlotOptions)
     };
     let colors = match &color {
         PointColor::Values(values) => {
-            Some((ColorScale::of(values, options.map, options.range, options.percentiles), label))
+            // The middle of a diverging map is the colour of the paper.
+            let map = options.map.unwrap_or_else(ColorMap::sequential);
+            Some((ColorScale::of(values, Some(map), options.range, options.percentiles), label))
         }
         _ => None,
     };

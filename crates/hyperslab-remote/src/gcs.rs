@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hyperslab_core::{Error, Result};
-use object_store::ObjectStore;
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::{ClientConfigKey, ObjectStore};
 use url::Url;
 
 use crate::client::Build;
@@ -22,6 +22,7 @@ const KNOWN: &[&str] = &[
     "application_credentials",
     "bearer_token",
     "base_url",
+    "allow_http",
     "anon",
     "ambient_credentials",
     "timeout",
@@ -74,6 +75,7 @@ pub(crate) fn build(url: &Url, options: &RemoteOptions, wire: &Wire) -> Result<B
              ambient_credentials=true on a cloud machine"
         )));
     }
+    let plain_endpoint = settings.values().any(|(key, value)| is_plain_endpoint(key, value));
     Ok(Box::new(move || {
         tls::install();
         let mut builder = GoogleCloudStorageBuilder::new()
@@ -84,10 +86,28 @@ pub(crate) fn build(url: &Url, options: &RemoteOptions, wire: &Wire) -> Result<B
         for (key, value) in settings.values() {
             builder = builder.with_config(*key, value);
         }
+        if plain_endpoint {
+            builder = builder.with_config(GoogleConfigKey::Client(ClientConfigKey::AllowHttp), "true");
+        }
         if anonymous {
             builder = builder.with_skip_signature(true);
         }
         let store = builder.build().map_err(|error| Error::invalid(format!("gs://{bucket}: {error}")))?;
         Ok(Arc::new(store) as Arc<dyn ObjectStore>)
     }))
+}
+
+/// Does a setting name an endpoint without TLS? A service account may name one too.
+fn is_plain_endpoint(key: &GoogleConfigKey, value: &str) -> bool {
+    let names_one = |text: &str| {
+        let account: Option<serde_json::Value> = serde_json::from_str(text).ok();
+        let endpoint = account.as_ref().and_then(|account| account["gcs_base_url"].as_str());
+        endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"))
+    };
+    match key {
+        GoogleConfigKey::BaseUrl => value.starts_with("http://"),
+        GoogleConfigKey::ServiceAccountKey => names_one(value),
+        GoogleConfigKey::ServiceAccount => std::fs::read_to_string(value).is_ok_and(|text| names_one(&text)),
+        _ => false,
+    }
 }

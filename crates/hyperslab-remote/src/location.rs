@@ -167,9 +167,14 @@ impl Remote {
         };
         let key =
             path.map_err(|_| Error::invalid(format!("{name}: a path that is not the name of an object")))?;
+        let host = parsed.host_str().unwrap_or_default();
         let authority = match parsed.port() {
-            Some(port) => format!("{}:{port}", parsed.host_str().unwrap_or_default()),
-            None => parsed.host_str().unwrap_or_default().to_owned(),
+            Some(port) => format!("{host}:{port}"),
+            // The container of an account; of other URLs, what stands there may be secret.
+            None if parsed.scheme().starts_with("abfs") && !parsed.username().is_empty() => {
+                format!("{}@{host}", parsed.username())
+            }
+            None => host.to_owned(),
         };
         Ok(Self {
             client: Arc::new(Client::new(lists, build, wire, cost)),
@@ -220,10 +225,15 @@ impl Remote {
     pub fn present(&self) -> Result<Present> {
         self.check_writable()?;
         let mut present = Present::default();
-        if let Some((storage, name)) = self.beside() {
-            present.object = storage.find_version(name)?;
-        }
         present.directory = !self.directory().list("")?.is_empty();
+        if let Some((storage, name)) = self.beside() {
+            present.object = match storage.find_version(name) {
+                // Some servers that keep objects in folders fail when a folder is taken for an object. If there is an
+                // object after all, the conditions of the requests that write keep it.
+                Err(_) if present.directory => None,
+                found => found?,
+            };
+        }
         Ok(present)
     }
 

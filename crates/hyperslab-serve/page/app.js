@@ -45,6 +45,8 @@ async function show() {
   const file = wanted.file ?? state.only;
   state.leave?.();
   state.leave = null;
+  // A folder has no nodes.
+  document.querySelector("aside").hidden = !file;
   try {
     if (!file) { await folder(wanted.folder); return; }
     if (file !== state.file) {

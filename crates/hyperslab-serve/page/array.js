@@ -130,8 +130,10 @@ class ArrayView {
         if (coordinate.shape?.length === 1 && coordinate.shape[0] === this.shape[axis]) {
           const values = await server.values(this.file, named.node);
           const unit = coordinate.attributes?.units;
-          label = (at) => readable(values[at]);
-          label.unit = typeof unit === "string" ? unit : "";
+          const date = dates(unit, coordinate.attributes?.calendar);
+          label = (at) => (date ? date(values[at]) : readable(values[at]));
+          label.unit = typeof unit === "string" && !date ? unit : "";
+          label.even = !date && isEven(values);
         }
       } else if (typeof named?.first === "number" && named.first !== 0) label = (at) => String(named.first + at);
     } catch { label = null; }
@@ -142,7 +144,9 @@ class ArrayView {
   async axis(axis, by) {
     const label = await this.labels(axis);
     const unit = label?.unit ? ` (${label.unit})` : "";
-    return { title: `${this.name(axis)}${unit}`, label: (at) => (label ? label(Math.min(at * by, this.shape[axis] - 1)) : String(at * by)) };
+    const last = (cells) => Math.min((cells - 1) * by, this.shape[axis] - 1);
+    const even = label?.even && ((cells) => ({ first: Number(label(0)), last: Number(label(last(cells))) }));
+    return { title: `${this.name(axis)}${unit}`, even, label: (at) => (label ? label(Math.min(at * by, this.shape[axis] - 1)) : String(at * by)) };
   }
 
   async update() {
@@ -226,6 +230,27 @@ class ArrayView {
     replace(this.table, element("div", { class: "controls" }, pager("Rows", 0, MAX_ROWS, this.shape[rowAxis]), columnAxis !== null && pager("Columns", 1, MAX_COLUMNS, this.shape[columnAxis])),
       element("div", { class: "scroll", tabindex: "0" }, element("table", { class: "grid" }, element("thead", {}, element("tr", {}, element("th", { class: "index" }), header)), element("tbody", {}, lines))));
   }
+}
+
+const MILLISECONDS = { d: 86_400_000, h: 3_600_000, mi: 60_000, s: 1000, ms: 1 };
+
+/** Dates of numbers with a unit such as "days since 2000-01-01", of the calendar that JavaScript has; else null. */
+function dates(unit, calendar = "standard") {
+  const since = /^\s*(days?|d|hours?|hrs?|h|minutes?|mins?|seconds?|secs?|s|milliseconds?|msecs?|ms)\s+since\s+(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ]+(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.\d*)?)?)?\s*(?:Z|UTC|\+?0?0:?00)?\s*$/i.exec(String(unit ?? ""));
+  if (!since || Number(since[2]) < 1583 || !["standard", "gregorian", "proleptic_gregorian"].includes(String(calendar).toLowerCase())) return null;
+  const word = since[1].toLowerCase(), part = /^(milli|ms)/.test(word) ? "ms" : word.startsWith("mi") ? "mi" : word[0];
+  const from = Date.UTC(since[2], since[3] - 1, since[4], since[5] ?? 0, since[6] ?? 0, since[7] ?? 0);
+  return (value) => {
+    const date = new Date(from + value * MILLISECONDS[part]);
+    return Number.isNaN(date.getTime()) || date.getUTCFullYear() < 1583 ? readable(value) : date.toISOString().replace(/(:00)?\.000Z$/, "").replace(/T00:00$/, "").replace("Z", "");
+  };
+}
+
+/** Do numbers lie at equal distances, but for rounding? */
+function isEven(values) {
+  const last = values.length - 1, step = (values[last] - values[0]) / last;
+  if (!(last > 0) || !Number.isFinite(step) || step === 0) return false;
+  return values.every((value, at) => Math.abs(value - values[0] - at * step) < Math.abs(step) * 0.01);
 }
 
 /** Transposes rows and columns. */

@@ -102,13 +102,17 @@ function scaling(low, high, logarithmic) {
   return (value) => (value > 0 && Number.isFinite(value) ? (Math.log(value) - from) / (to - from || 1) : NaN);
 }
 
-/** Ticks of an axis of cells, labelled with coordinates if there are any. */
+/** Ticks of an axis of cells: places between the first cell and the last, and labels. At round coordinates where they are evenly spaced. */
+function marks(axis, cells, wanted) {
+  const even = axis.even?.(cells);
+  if (!even) return ticks(0, cells - 1, wanted).filter((at) => Number.isInteger(at)).map((at) => [at, axis.label(at)]);
+  const found = ticks(Math.min(even.first, even.last), Math.max(even.first, even.last), wanted);
+  return found.map((value) => [((value - even.first) / (even.last - even.first)) * (cells - 1), shorter(value)]);
+}
+
 function positions(context, axis, cells, length, mark, apart) {
   context.fillStyle = colour("--soft");
-  const wanted = Math.max(2, Math.floor(length / apart));
-  for (const at of ticks(0, cells - 1, wanted).filter((at) => Number.isInteger(at))) {
-    mark(((at + 0.5) / cells) * length, axis.label(at));
-  }
+  for (const [at, label] of marks(axis, cells, Math.max(2, Math.floor(length / apart)))) mark(((at + 0.5) / cells) * length, label);
 }
 
 function bar(context, x, y, height, { low, high, colours, logarithmic, title: text }) {
@@ -120,10 +124,10 @@ function bar(context, x, y, height, { low, high, colours, logarithmic, title: te
   context.fillStyle = colour("--soft");
   context.textAlign = "left";
   context.textBaseline = "middle";
-  const marks = logarithmic
+  const places = logarithmic
     ? [0, 0.25, 0.5, 0.75, 1].map((share) => [share, Math.max(low, Number.MIN_VALUE) ** (1 - share) * high ** share])
     : ticks(low, high, Math.max(2, height / 50)).map((value) => [(value - low) / (high - low), value]);
-  for (const [share, value] of marks) {
+  for (const [share, value] of places) {
     const at = y + (1 - share) * height;
     context.fillRect(x + 12, at, 3, 1);
     context.fillText(shorter(value), x + 18, at);
@@ -148,15 +152,15 @@ export function lines(canvas, { series, xAxis, title: text, width, logarithmic }
   const y = (value) => margin.top + (1 - share(value)) * h;
   const x = (at) => margin.left + (cells > 1 ? (at / (cells - 1)) * w : w / 2);
   context.textBaseline = "middle"; context.textAlign = "right";
-  const marks = logarithmic ? [0, 0.25, 0.5, 0.75, 1].map((part) => low ** (1 - part) * high ** part) : ticks(low, high, h / 52);
-  for (const value of marks) {
+  const levels = logarithmic ? [0, 0.25, 0.5, 0.75, 1].map((part) => low ** (1 - part) * high ** part) : ticks(low, high, h / 52);
+  for (const value of levels) {
     context.fillStyle = colour("--grid"); context.fillRect(margin.left, y(value), w, 1);
     context.fillStyle = colour("--soft"); context.fillText(shorter(value), margin.left - 8, y(value));
   }
   context.textBaseline = "top"; context.textAlign = "center";
-  for (const at of ticks(0, cells - 1, Math.max(2, w / 90)).filter(Number.isInteger)) {
+  for (const [at, label] of marks(xAxis, cells, Math.max(2, w / 90))) {
     context.fillStyle = colour("--line"); context.fillRect(x(at), margin.top + h, 1, 4);
-    context.fillStyle = colour("--soft"); context.fillText(xAxis.label(at), x(at), margin.top + h + 8);
+    context.fillStyle = colour("--soft"); context.fillText(label, x(at), margin.top + h + 8);
   }
   title(context, xAxis.title, margin.left + w / 2, margin.top + h + 34);
   if (text) title(context, text, 11, margin.top + h / 2, true);

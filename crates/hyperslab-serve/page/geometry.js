@@ -36,15 +36,16 @@ export async function geometryView(body, file, node, report) {
     if (!bounds) return;
     replace(box, view.axes.map((name, axis) => {
       const [low, high] = [bounds[0][axis], bounds[1][axis]], step = (high - low) / 200 || 1;
-      const told = element("span", { class: "at" });
+      const text = (limits) => limits.map((limit) => readable(Number(limit.toPrecision(4)))).join(" … ");
+      const told = element("span", { class: "at" }, text([low, high]));
       const slide = (end, value) => element("input", { type: "range", min: low, max: high, step, value, "aria-label": `${name} ${end ? "to" : "from"}`, onchange: (event) => {
         view.limits ??= bounds[0].map((from, at) => [from, bounds[1][at]]);
         view.limits[axis][end] = Number(event.target.value);
         if (view.limits[axis][0] > view.limits[axis][1]) view.limits[axis].reverse();
-        told.textContent = view.limits[axis].map((limit) => readable(Number(limit.toPrecision(4)))).join(" … ");
+        told.textContent = text(view.limits[axis]);
         load(view.level);
       } });
-      return element("div", { class: "slider" }, element("span", {}, name), slide(0, low), slide(1, high), told);
+      return element("div", { class: "slider pair" }, element("span", {}, name), slide(0, low), slide(1, high), told);
     }));
   }
 
@@ -98,7 +99,7 @@ function paint(canvas, view, available) {
     return [width / 2 + x * factor, height / 2 + (y * sinTilt - c * cosTilt) * factor, y * cosTilt + c * sinTilt];
   };
   for (let i = 0; i < total; i++) [xs[i], ys[i], depth[i]] = seen(data.vertices.slice(i * each, (i + 1) * each));
-  frame(context, low, high, each, seen);
+  frame(context, low, high, data.axes, seen);
   const colours = table("viridis");
   const tint = (value) => { const index = 3 * Math.max(0, Math.min(255, Math.round((value / size + 0.5) * 255))); return `rgb(${colours[index]} ${colours[index + 1]} ${colours[index + 2]})`; };
   if (data.links) {
@@ -115,11 +116,13 @@ function paint(canvas, view, available) {
     }
     context.globalAlpha = 1;
   }
-  const dot = Math.max(1, Math.min(4, 90 / Math.sqrt(total)));
+  const dot = Math.max(1.5, Math.min(5, 160 / Math.sqrt(total)));
   for (let i = 0; i < total; i++) { context.fillStyle = tint(depth[i]); context.fillRect(xs[i] - dot / 2, ys[i] - dot / 2, dot, dot); }
 }
 
-function frame(context, low, high, each, seen) {
+/** The box around everything, with the ends of each axis where they hide the least. */
+function frame(context, low, high, axes, seen) {
+  const each = axes.length;
   if (each < 2) return;
   context.strokeStyle = colour("--line");
   context.lineWidth = 1;
@@ -133,6 +136,27 @@ function frame(context, low, high, each, seen) {
     context.lineTo(to[0], to[1]);
   }
   context.stroke();
+  context.font = "11.5px system-ui, sans-serif";
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  axes.slice(0, 3).forEach((name, axis) => {
+    const edges = [];
+    for (let bits = 0; bits < 1 << Math.min(each, 3); bits++) if (!(bits >> axis & 1)) edges.push([corner(bits), corner(bits | 1 << axis)]);
+    // The outermost of the parallel edges: the lowest, or of upright ones the leftmost.
+    const [dx, dy] = [edges[0][1][0] - edges[0][0][0], edges[0][1][1] - edges[0][0][1]], far = Math.hypot(dx, dy);
+    if (far < 30) return;
+    const turn = (Math.abs(dx) > 0.35 * Math.abs(dy) ? dx : dy) > 0 ? 1 : -1;
+    const out = [-dy / far * turn, dx / far * turn];
+    const score = ([from, to]) => (from[0] + to[0]) * out[0] + (from[1] + to[1]) * out[1];
+    const [from, to] = edges.reduce((best, edge) => (score(edge) > score(best) ? edge : best));
+    const between = (share) => [0, 1].map((part) => from[part] + (to[part] - from[part]) * share);
+    const write = (text, [x, y]) => context.fillText(text, x + out[0] * (8 + context.measureText(text).width / 2), y + out[1] * 14);
+    context.fillStyle = colour("--faint");
+    write(readable(Number(low[axis].toPrecision(3))), between(0.1));
+    write(readable(Number(high[axis].toPrecision(3))), between(0.9));
+    context.fillStyle = colour("--ink");
+    write(name, between(0.5));
+  });
 }
 
 function extent(vertices, each) {

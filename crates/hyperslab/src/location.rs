@@ -216,7 +216,9 @@ fn find_remote(url: &str, options: &OpenOptions) -> Result<FoundStore> {
     let name = remote.url();
     let named = Format::from_extension(Path::new(&name));
     let expected = options.format.or(named).map(|format| format.info().forms);
-    let file_first = !url.ends_with('/') && expected.is_none_or(|forms| forms.contains(&StoreForm::File));
+    // The usual form of a format is the first.
+    let file_first =
+        !url.ends_with('/') && expected.is_none_or(|forms| forms.first() == Some(&StoreForm::File));
     let file = || -> Result<Option<FoundStore>> {
         let Some((storage, key)) = remote.beside() else { return Ok(None) };
         let storage: Arc<dyn Storage> = Arc::new(storage);

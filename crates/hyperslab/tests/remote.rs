@@ -7,6 +7,8 @@
 mod appends;
 #[path = "remote/faults.rs"]
 mod faults;
+#[path = "remote/requests.rs"]
+mod requests;
 
 use std::path::{Path, PathBuf};
 

@@ -287,9 +287,16 @@ impl<'a> Chunk<'a> {
     fn fetch_whole(&mut self, reference: &ChunkRef) -> Result<Vec<Bytes>> {
         match &self.fetched {
             Some(fetched) if reference.as_plain().is_none() => Ok(fetched.clone()),
-            // For a plain chunk, only the wanted part was fetched ahead.
+            // Of a plain chunk, only the wanted part was fetched ahead.
+            Some(fetched) if self.is_whole(fetched) => Ok(fetched.clone()),
             _ => fetch(self.array, &reference.spans().collect::<SmallVec<[&Span; 4]>>()),
         }
+    }
+
+    /// Is this all of a plain chunk?
+    fn is_whole(&self, fetched: &[Bytes]) -> bool {
+        let bytes = self.array.schema().decoded_bytes(self.coord);
+        matches!(fetched, [part] if Some(part.len()) == bytes)
     }
 
     fn fill(&self, slot: &mut OutputSlot<'_>) -> Result<()> {

@@ -41,7 +41,8 @@ impl Upload {
                 "{error}; the old store is gone and the new one is not visible yet, but complete at {base}{staged}"
             ))
         })?;
-        let removed = self.remove_except(&kept).and_then(|()| self.remove_under(&staged));
+        let was_file = present.object.is_some();
+        let removed = self.remove_except(&kept, was_file).and_then(|()| self.remove_under(&staged));
         drop(claim);
         removed.map_err(|error| {
             self.half_done(&format!(
@@ -57,8 +58,9 @@ impl Upload {
     /// Uploads all files below a key that no reader looks at.
     fn stage(&self, folder: &LocalPath, staged: &str, stop: &Arc<AtomicBool>) -> Result<()> {
         for jobs in self.stages(folder, staged, &[])? {
-            // A trial copy detects missing permissions before anything is hidden.
-            let trial = jobs.first().map(|job| job.path.clone());
+            // A copy that the server refuses is noticed before anything is hidden. Servers differ in how they decode the
+            // names of objects to copy, so the trial is the name with the most characters that need encoding.
+            let trial = jobs.iter().map(|job| &job.path).max_by_key(|path| unusual(path.as_ref())).cloned();
             let target = self.target()?;
             let Outcome { failure, .. } = runtime::run(target.put_all(jobs, Arc::clone(stop)))?;
             if let Some(failure) = failure {
@@ -76,8 +78,12 @@ impl Upload {
     fn visible(&self, names: &[&str]) -> Result<Vec<(Path, Option<String>)>> {
         let mut paths = Vec::new();
         for name in names {
-            paths.push(self.path(name)?);
-            paths.extend(self.objects(name)?);
+            // A name is that of an object or of a folder.
+            let below = self.objects(name)?;
+            if below.is_empty() {
+                paths.push(self.path(name)?);
+            }
+            paths.extend(below);
         }
         let target = self.target()?;
         let look = async move {
@@ -145,9 +151,9 @@ impl Upload {
     }
 
     /// Removes the objects of the old store that the new one does not have.
-    fn remove_except(&self, kept: &HashSet<Path>) -> Result<()> {
-        // The old store may have been a file.
-        let mut others = if self.key.is_empty() { Vec::new() } else { vec![self.path("")?] };
+    fn remove_except(&self, kept: &HashSet<Path>, was_file: bool) -> Result<()> {
+        // Some servers take the removal of an absent object of this name for the removal of the folder, and refuse it.
+        let mut others = if was_file && !self.key.is_empty() { vec![self.path("")?] } else { Vec::new() };
         others.extend(self.objects("")?.into_iter().filter(|path| !kept.contains(path)));
         self.remove(others)
     }
@@ -168,6 +174,11 @@ impl Upload {
         let found = self.client.walk(self.path_under(root, "")?)?.map_err(|failure| self.failed(failure))?;
         self.remove(found.into_iter().map(|(path, _)| path).collect())
     }
+}
+
+/// How many characters of a key must be encoded in a URL.
+fn unusual(key: &str) -> usize {
+    key.bytes().filter(|byte| !byte.is_ascii_alphanumeric() && !b"/-._~".contains(byte)).count()
 }
 
 /// A random number, so that no other writer uses the same one.

@@ -229,18 +229,18 @@ fn help_opens_with_examples() {
 #[test]
 fn short_help_fits_a_screen() {
     let folder = tempfile::tempdir().expect("a folder");
-    let all = told(folder.path(), 0, &["-h"]);
+    let all = output_of(folder.path(), 0, &["-h"]);
     let commands = all.lines().skip_while(|line| *line != "Commands:").skip(1);
     let commands: Vec<&str> =
         commands.map_while(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect();
     assert!(commands.len() > 20, "{commands:?}");
     for words in std::iter::once(vec!["-h"]).chain(commands.iter().map(|name| vec![*name, "-h"])) {
-        let text = told(folder.path(), 0, &words);
+        let text = output_of(folder.path(), 0, &words);
         assert!(text.starts_with("Examples:"), "{words:?}");
         assert!(text.lines().count() <= 54, "{words:?} has {} lines", text.lines().count());
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{words:?}: {text}");
     }
-    let all = told(folder.path(), 0, &["convert", "--help"]);
+    let all = output_of(folder.path(), 0, &["convert", "--help"]);
     assert!(all.contains("--provenance") && all.contains("vertices, positions, points"), "{all}");
 }
 

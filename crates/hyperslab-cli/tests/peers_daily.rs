@@ -396,39 +396,39 @@ fn jobs_end_as_with_nco_and_cdo() {
     };
     // In the order of time, which NCO's users take care of.
     let [january, february, march, april] = ["data/d.nc", "data/b.nc", "data/c.nc", "data/a.nc"];
-    told(folder, 0, &["convert", "data/*.nc", "all.nc", "--concat", "time"]);
+    output_of(folder, 0, &["convert", "data/*.nc", "all.nc", "--concat", "time"]);
     tool(folder, "ncrcat", &["-O", january, february, march, april, "nco.nc"]);
     same("all.nc", "nco.nc");
     // CDO knows no texts.
-    told(folder, 0, &["convert", "data/*.nc", "numbers.nc", "--concat", "time", "--drop", "name,mask"]);
+    output_of(folder, 0, &["convert", "data/*.nc", "numbers.nc", "--concat", "time", "--drop", "name,mask"]);
     for month in MONTHS {
         tool(folder, "ncks", &["-O", "-x", "-v", "name,mask", month, &month.replace("data/", "")]);
     }
     tool(folder, "cdo", &["-s", "mergetime", "d.nc", "b.nc", "c.nc", "a.nc", "cdo.nc"]);
     same("numbers.nc", "cdo.nc");
 
-    told(folder, 0, &["convert", "next.nc", "part.nc", "--keep", "t", "--select", "time[3:8]"]);
+    output_of(folder, 0, &["convert", "next.nc", "part.nc", "--keep", "t", "--select", "time[3:8]"]);
     tool(folder, "ncks", &["-O", "-v", "t,time_bnds", "-d", "time,3,7", "next.nc", "nco.nc"]);
     same("part.nc", "nco.nc");
 
     std::fs::copy(folder.join("next.nc"), folder.join("edited.nc")).unwrap();
-    told(folder, 0, &["attrs", "edited.nc", "/t", "units=degC"]);
-    told(folder, 0, &["attrs", "edited.nc", "/", "--delete", "history"]);
-    told(folder, 0, &["rename", "edited.nc", "/t", "temperature"]);
-    told(folder, 0, &["rm", "edited.nc", "/mask"]);
+    output_of(folder, 0, &["attrs", "edited.nc", "/t", "units=degC"]);
+    output_of(folder, 0, &["attrs", "edited.nc", "/", "--delete", "history"]);
+    output_of(folder, 0, &["rename", "edited.nc", "/t", "temperature"]);
+    output_of(folder, 0, &["rm", "edited.nc", "/mask"]);
     let edits = ["-O", "-h", "-a", "units,t,o,c,degC", "-a", "history,global,d,,", "next.nc", "nco.nc"];
     tool(folder, "ncatted", &edits);
     tool(folder, "ncrename", &["-h", "-v", "t,temperature", "nco.nc"]);
     tool(folder, "ncks", &["-O", "-h", "-x", "-v", "mask", "nco.nc", "nco2.nc"]);
     same("edited.nc", "nco2.nc");
-    let attributes = told(folder, 0, &["attrs", "edited.nc", "/"]);
+    let attributes = output_of(folder, 0, &["attrs", "edited.nc", "/"]);
     assert!(attributes.contains("title") && !attributes.contains("history"), "{attributes}");
 
     // Means in 64 bits, as CDO computes them on request.
-    told(folder, 0, &["query", "cdo.nc", "/t", "--mean", "time", "-o", "mean.npy"]);
+    output_of(folder, 0, &["query", "cdo.nc", "/t", "--mean", "time", "-o", "mean.npy"]);
     tool(folder, "cdo", &["-s", "-b", "F64", "timmean", "-selname,t", "cdo.nc", "mean.nc"]);
-    told(folder, 0, &["read", "mean.nc", "/t", "[0]", "-o", "theirs.npy"]);
-    told(folder, 0, &["diff", "mean.npy", "theirs.npy", "--rtol", "1e-12"]);
+    output_of(folder, 0, &["read", "mean.nc", "/t", "[0]", "-o", "theirs.npy"]);
+    output_of(folder, 0, &["diff", "mean.npy", "theirs.npy", "--rtol", "1e-12"]);
 }
 
 #[test]
@@ -439,10 +439,10 @@ fn tables_are_read_in_every_compression_of_pandas() {
     let parquet = ["snappy", "gzip", "brotli", "lz4", "zstd", "none"].map(|name| format!("{name}.parquet"));
     let arrow = ["lz4", "zstd", "uncompressed"].map(|name| format!("{name}.feather"));
     for file in parquet.iter().chain(&arrow) {
-        told(folder, 0, &["convert", file, "copy.csv", "--force"]);
+        output_of(folder, 0, &["convert", file, "copy.csv", "--force"]);
         python(&["rows", folder.to_str().unwrap(), "copy"]);
         let words = ["query", file, "--where", "kind == 'b' and count > 2", "--count", "--json"];
-        let found: Value = serde_json::from_str(&told(folder, 0, &words)).unwrap();
+        let found: Value = serde_json::from_str(&output_of(folder, 0, &words)).unwrap();
         assert_eq!(found, json!({"count": [95]}), "{file}");
     }
     // Whatever is damaged ends in an answer or an error.
@@ -467,28 +467,28 @@ fn tables_become_points() {
     python(&["tables", folder.to_str().unwrap()]);
     for (source, target) in [("points.csv", "a.zv"), ("zstd.parquet", "b.zv"), ("lz4.feather", "c.zv")] {
         // Texts and categories are not attributes of vertices.
-        let text = told(folder, 1, &["convert", source, target]);
+        let text = output_of(folder, 1, &["convert", source, target]);
         assert!(text.contains("label: left out") && !text.contains("count: left out"), "{text}");
-        let found: Value = serde_json::from_str(&told(folder, 0, &["read", target, "--json"])).unwrap();
+        let found: Value = serde_json::from_str(&output_of(folder, 0, &["read", target, "--json"])).unwrap();
         assert_eq!(found["vertices"].as_array().unwrap().len(), 500, "{target}");
         assert_eq!(found["attributes"]["count"].as_array().unwrap().len(), 500, "{target}");
         let scores = found["attributes"]["score"].as_array().unwrap();
         assert_eq!(scores.iter().filter(|score| **score == "NaN").count(), 56, "{target}");
     }
-    let text = told(folder, 1, &["convert", "holes.parquet", "d.zv"]);
+    let text = output_of(folder, 1, &["convert", "holes.parquet", "d.zv"]);
     assert!(text.contains("count: left out, because 1 values are missing"), "{text}");
-    let text = told(folder, 2, &["convert", "nowhere.parquet", "e.zv"]);
+    let text = output_of(folder, 2, &["convert", "nowhere.parquet", "e.zv"]);
     assert!(text.contains("no value of y") && !folder.join("e.zv").exists(), "{text}");
 
-    told(folder, 0, &["attrs", "a.zv", "/", "units=mm", "--dry-run"]);
-    told(folder, 0, &["attrs", "a.zv", "/", "units=mm", "source=scan"]);
-    told(folder, 0, &["attrs", "a.zv", "/", "--delete", "source"]);
+    output_of(folder, 0, &["attrs", "a.zv", "/", "units=mm", "--dry-run"]);
+    output_of(folder, 0, &["attrs", "a.zv", "/", "units=mm", "source=scan"]);
+    output_of(folder, 0, &["attrs", "a.zv", "/", "--delete", "source"]);
     let attribute = |name: &str| {
         let document = std::fs::read(folder.join("a.zv/zarr.json")).unwrap();
         serde_json::from_slice::<Value>(&document).unwrap()["attributes"][name].clone()
     };
     assert_eq!((attribute("units"), attribute("source")), (json!("mm"), Value::Null));
-    let text = told(folder, 2, &["attrs", "a.zv", "/", "zarr_vectors=1"]);
+    let text = output_of(folder, 2, &["attrs", "a.zv", "/", "zarr_vectors=1"]);
     assert!(text.contains("describes the store itself"), "{text}");
-    told(folder, 0, &["verify", "a.zv", "--deep"]);
+    output_of(folder, 0, &["verify", "a.zv", "--deep"]);
 }

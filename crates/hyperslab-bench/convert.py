@@ -1,5 +1,7 @@
 """The peers' side of conversions: `convert.py CASE SOURCE TARGET` prints the median seconds of a case."""
 
+import pathlib
+
 from peers import case, clear, hdf5, main, median
 
 
@@ -31,6 +33,42 @@ def zarr_to_planes(source, target):
         )
         for start in range(0, field.shape[0], 64):
             array[start : start + 64] = field[start : start + 64]
+
+    median(work, lambda: clear(target))
+
+
+@case
+def make_files(folder):
+    """A hundred months of two variables, compressed as people have them."""
+    import netCDF4
+    import numpy as np
+
+    random = np.random.default_rng(8)
+    lat, lon = np.linspace(-90, 90, 73), np.arange(0, 360, 2.5)
+    pathlib.Path(folder).mkdir()
+    for month in range(100):
+        with netCDF4.Dataset(f"{folder}/{month:03}.nc", "w") as file:
+            for name, extent in (("time", None), ("lat", lat.size), ("lon", lon.size)):
+                file.createDimension(name, extent)
+            time = file.createVariable("time", "f8", ("time",))
+            time.units, time[:] = "days since 2000-01-01", np.arange(30) + 30 * month
+            file.createVariable("lat", "f4", ("lat",))[:] = lat
+            file.createVariable("lon", "f4", ("lon",))[:] = lon
+            for name in ("t2m", "pr"):
+                chunks = (30, lat.size, lon.size)
+                values = file.createVariable(name, "f4", ("time", "lat", "lon"), zlib=True, shuffle=True, chunksizes=chunks)
+                smooth = 280 - np.abs(lat)[None, :, None] / 3 + np.sin(lon / 60)[None, None]
+                values[:] = np.round(smooth + random.normal(size=chunks), 2)
+
+
+@case
+def joined_to_zarr(folder, target):
+    import dask
+    import xarray
+
+    def work():
+        with dask.config.set(scheduler="threads", num_workers=2), xarray.open_mfdataset(f"{folder}/*.nc") as data:
+            data.to_zarr(target)
 
     median(work, lambda: clear(target))
 

@@ -143,6 +143,73 @@ def make_line_gzip(path):
     write_line(path, compression="gzip", shuffle=True)
 
 
+SAMPLES, SAMPLE = 4096, (64, 64)
+
+
+def samples():
+    """Images with structure, as measured ones have."""
+    rows = np.add.outer(np.arange(SAMPLE[0]), np.arange(SAMPLE[1]))
+    noise = np.random.default_rng(2).integers(0, 8, (SAMPLES, *SAMPLE))
+    return ((rows + noise) % 256).astype("f4")
+
+
+@case
+def make_samples(path):
+    """Chunks of 16 samples."""
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        file.create_dataset("t", data=samples(), chunks=(16, *SAMPLE), compression="gzip", shuffle=True)
+
+
+@case
+def batches(library, path):
+    """A batch of 64 random samples: sorted, as h5py wants them."""
+    array = opened(library, path)
+    random = np.random.default_rng(9)
+    wanted = [np.sort(random.choice(SAMPLES, 64, replace=False)) for _ in range(10)]
+    seconds = []
+    for batch in wanted:
+        begin = time.perf_counter()
+        array[batch]
+        seconds.append(time.perf_counter() - begin)
+    print(sorted(seconds)[len(seconds) // 2])
+
+
+def appended(library, path, count, each):
+    """Seconds for a sample that is added to a compressed array, the file opened once or for `each`."""
+    import h5py
+    import hyperslab
+
+    images = samples()[:count]
+    with h5py.File(path, "w") as file:
+        options = {"chunks": (16, *SAMPLE), "compression": "gzip", "shuffle": True}
+        file.create_dataset("x", data=images[:1], maxshape=(None, *SAMPLE), **options)
+    opening = (h5py if library == "h5py" else hyperslab).File
+    begin = time.perf_counter()
+    for part in np.array_split(images[1:], count - 1 if each else 1):
+        with opening(path, "a") as file:
+            for image in part:
+                if library == "h5py":
+                    file["x"].resize(len(file["x"]) + 1, axis=0)
+                    file["x"][-1] = image
+                else:
+                    file["x"].append(image)
+    print((time.perf_counter() - begin) / (count - 1))
+    with h5py.File(path) as file:
+        assert np.array_equal(file["x"][...], images)
+
+
+@case
+def append_many(library, path):
+    appended(library, path, 1001, each=False)
+
+
+@case
+def append_each(library, path):
+    appended(library, path, 101, each=True)
+
+
 @case
 def tiny(library, path):
     """One call of a tiny read, after opening."""

@@ -4,7 +4,7 @@ import importlib.metadata
 import platform
 
 print("python", platform.python_version())
-for name in ["numpy", "h5py", "hdf5plugin", "netCDF4", "tiledb", "zarr", "numcodecs", "tensorstore", "zarr-vectors", "tet-py", "xarray"]:
+for name in ["numpy", "h5py", "hdf5plugin", "netCDF4", "tiledb", "zarr", "numcodecs", "tensorstore", "zarr-vectors", "tet-py", "xarray", "dask", "scipy", "pandas"]:
     try:
         print(name, importlib.metadata.version(name))
     except importlib.metadata.PackageNotFoundError:

@@ -3,12 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
+use hyperslab::combine::{CombineOptions, concat};
 use hyperslab::convert::{ConvertOptions, ConvertReport, Progress, convert};
 use hyperslab::{Filter, Format, OpenOptions};
 
 use crate::harness::{Bench, OURS, Outcome, clear, say, timed_prepared};
 use crate::memory::Watch;
-use crate::peers::timed_in;
+use crate::peers::{make_in, timed_in};
 use crate::query::file;
 
 /// The script of the peers.
@@ -20,6 +21,12 @@ const STORED: [(&str, &str, Format); 4] = [
     ("convert zarr zstd to zarr, stored bytes", "zarr_zstd", Format::ZARR),
     ("convert hdf5 shuffle zstd to zarr, stored bytes", "hdf5_zstd", Format::ZARR),
     ("convert tet zstd to zarr, stored bytes", "zstd.tet", Format::ZARR),
+];
+
+/// Files that are joined, with the filters of the source (`None`) or with others.
+const JOINED: [(&str, Option<&str>); 2] = [
+    ("convert 100 NetCDF files, joined to zarr", None),
+    ("convert 100 NetCDF files, joined to zarr zstd-3", Some("zstd:3")),
 ];
 
 pub(crate) fn run(bench: &mut Bench) -> Outcome {
@@ -35,6 +42,11 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
     let line = "convert tet raw 64³ to planes, 512 MiB";
     if bench.wants(line) {
         rechunked(bench, line)?;
+    }
+    for (line, filters) in JOINED {
+        if bench.wants(line) {
+            joined(bench, line, filters)?;
+        }
     }
     Ok(())
 }
@@ -142,5 +154,30 @@ fn rechunked(bench: &mut Bench, line: &str) -> Outcome {
         timed_in(bench, SCRIPT, "zarr-python, slabs of 64 planes", "zarr_to_planes", [&zarr, &planes])?;
     clear(&planes)?;
     bench.line(line, [ours].into_iter().chain(python), &format!("{peak} MiB of memory"));
+    Ok(())
+}
+
+/// A month a file, as in the line `tet convert 'data/*.nc' all.zarr --concat time`.
+fn joined(bench: &mut Bench, line: &str, filters: Option<&str>) -> Outcome {
+    let folder = bench.file("monthly", |path| make_in(bench, SCRIPT, "make_files", [path]))?;
+    let target = target_of(bench, Format::ZARR);
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(&folder)?.map(|entry| Ok(entry?.path())).collect::<Outcome<_>>()?;
+    files.sort();
+    let options = ConvertOptions::default().with_filters(filters.map(Filter::parse_list).transpose()?);
+    let combining = CombineOptions::default().with_open(OpenOptions::default().with_mapped(false));
+    let ours = timed_prepared(
+        OURS,
+        || clear(&target),
+        || {
+            let target = (target.as_path(), Format::ZARR);
+            concat(&files, "time", target, &combining, &options, &Progress::default())?;
+            Ok(())
+        },
+    )?;
+    clear(&target)?;
+    let theirs = timed_in(bench, SCRIPT, "xarray", "joined_to_zarr", [&folder, &target])?;
+    clear(&target)?;
+    bench.line(line, [ours].into_iter().chain(theirs), "");
     Ok(())
 }

@@ -14,6 +14,7 @@ mod hdf5;
 mod hdf5_write;
 mod machine;
 mod memory;
+mod netcdf3;
 mod peers;
 mod picture;
 mod python;
@@ -23,6 +24,7 @@ mod remote;
 mod report;
 mod results;
 mod summary;
+mod tables;
 mod tet;
 mod tiledb;
 mod verify;
@@ -41,6 +43,8 @@ const AREAS: &[Area] = &[
     ("zarr", zarr::run),
     ("zvf", zvf::run),
     ("tiledb", tiledb::run),
+    ("tables", tables::run),
+    ("netcdf3", netcdf3::run),
     ("query", query::run),
     ("convert", convert::run),
     ("verify", verify::run),

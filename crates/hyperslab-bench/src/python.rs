@@ -56,6 +56,22 @@ fn all(bench: &mut Bench) -> Outcome {
             compare(bench, line, "listed", h5py, &path)?;
         }
     }
+    let line = "python hdf5 compressed 64 random samples";
+    if bench.wants(line) {
+        let path =
+            bench.file("samples.h5", |path| crate::peers::make_in(bench, SCRIPT, "make_samples", [path]))?;
+        compare(bench, line, "batches", h5py, &path)?;
+    }
+    for (line, case) in [
+        ("python hdf5 compressed, append one sample of 1,000", "append_many"),
+        ("python hdf5 compressed, open and append one sample", "append_each"),
+    ] {
+        if bench.wants(line) {
+            let path = bench.files.join("appended.h5");
+            compare(bench, line, case, h5py, &path)?;
+            crate::harness::clear(&path)?;
+        }
+    }
     if bench.wants("python tiny read") {
         let path = file(bench, "hdf5_raw")?;
         compare(bench, "python tiny read", "tiny", h5py, &path)?;

@@ -257,3 +257,52 @@ pub(crate) struct StorageArgs {
     #[arg(skip)]
     pub(crate) meter: Meter,
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// The words of a line as a shell has them, up to a comment, a pipe or a file that takes the output.
+    fn words(line: &str) -> Vec<String> {
+        let line = line.trim().split("   ").next().unwrap_or_default();
+        let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+        for letter in line.chars().chain([' ']) {
+            match (quote, letter) {
+                (Some(end), _) if letter == end => quote = None,
+                (Some(_), _) => word.push(letter),
+                (None, '\'' | '"') => quote = Some(letter),
+                (None, ' ') if !word.is_empty() => words.push(std::mem::take(&mut word)),
+                (None, ' ') => {}
+                (None, '>' | '|') if word.is_empty() => break,
+                (None, _) => word.push(letter),
+            }
+        }
+        words
+    }
+
+    /// The examples of the help are also those of the manual pages.
+    #[test]
+    fn every_example_is_a_command() {
+        let all = Args::command();
+        let helps = all.get_subcommands().chain([&all]).filter_map(clap::Command::get_before_help);
+        let text: Vec<String> = helps.map(ToString::to_string).collect();
+        let page = include_str!("../../../README.md");
+        let blocks = page
+            .split("```")
+            .skip(1)
+            .step_by(2)
+            .filter(|block| block.starts_with("sh\n") || block.starts_with("console\n"));
+        let lines = text.iter().flat_map(|text| text.lines()).chain(blocks.flat_map(str::lines));
+        let lines = lines.map(|line| line.trim().trim_start_matches("$ "));
+        let mut count = 0;
+        for line in lines.filter(|line| line.starts_with("tet ")) {
+            let line = line.split("  #").next().unwrap_or_default();
+            let parsed = Args::try_parse_from(words(line));
+            assert!(parsed.is_ok(), "{line}: {:?}", parsed.err().map(|why| why.to_string()));
+            count += 1;
+        }
+        assert!(count > 90, "{count} examples");
+    }
+}

@@ -46,7 +46,7 @@ fn to_with(source: &str, target: &str, options: ConvertOptions) -> ConvertReport
     let store = hyperslab::open(folder().join(source)).unwrap();
     let options = options.with_variant(variant);
     let report = convert(&store, &folder().join(target), format, &options, &Progress::default());
-    report.unwrap_or_else(|why| panic!("{source} to {target}: {why}"))
+    report.map_err(|why| format!("{source} to {target}: {why}")).unwrap()
 }
 
 fn to(source: &str, target: &str) -> ConvertReport {

@@ -12,6 +12,8 @@ pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// The maximum length of a header.
 const LONGEST: u64 = 1 << 20;
+/// NumPy's own limit on dimensions, of arrays and of the fields of a struct.
+const MOST_AXES: usize = 64;
 
 /// A parsed header.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,6 +70,7 @@ impl Header {
             })
             .collect::<Option<Vec<_>>>()
             .ok_or_else(|| wrong("the shape does not consist of whole numbers"))?;
+        check_rank(&shape, place)?;
         let (dtype, order) = dtype_of(entry("descr")?, place)?;
         let swapped = match order {
             Order::Little => cfg!(target_endian = "big"),
@@ -79,6 +82,12 @@ impl Header {
 
     /// The header's bytes, padded so that the data start at a multiple of 64.
     pub(crate) fn encode(&self) -> Result<Vec<u8>> {
+        if self.shape.len() > MOST_AXES {
+            return Err(Error::invalid(format!(
+                "NumPy files cannot hold {} dimensions, at most {MOST_AXES}",
+                self.shape.len()
+            )));
+        }
         let mut dict = String::from("{'descr': ");
         dict.push_str(&descr(&self.dtype)?);
         let order = if self.fortran { "True" } else { "False" };
@@ -123,6 +132,14 @@ impl Header {
 /// [`Unsupported`](Error::Unsupported) for a type that NumPy's files cannot hold.
 pub fn encode_header(dtype: &DType, shape: &[u64]) -> Result<Vec<u8>> {
     Header { dtype: dtype.clone(), swapped: false, fortran: false, shape: shape.to_vec() }.encode()
+}
+
+/// Refuses more dimensions than NumPy has: walks over them are recursive.
+fn check_rank<T>(shape: &[T], place: Place<'_>) -> Result<()> {
+    if shape.len() > MOST_AXES {
+        return Err(place.corrupt(format!("{} dimensions, NumPy has at most {MOST_AXES}", shape.len())));
+    }
+    Ok(())
 }
 
 /// The byte order of a type's numbers.
@@ -210,6 +227,7 @@ fn struct_dtype(members: &[Literal], place: Place<'_>) -> Result<(DType, Order)>
         };
         let (mut dtype, own) = dtype_of(descr, place)?;
         if let Some(shape) = shape {
+            check_rank(shape, place)?;
             let extents = shape.iter().map(|extent| match extent {
                 Literal::Number(extent) => usize::try_from(*extent).ok(),
                 _ => None,
@@ -314,6 +332,19 @@ mod tests {
         };
         assert!(open(3).is_ok());
         assert!(open(1 << 62).unwrap_err().is_corrupt());
+    }
+
+    #[test]
+    fn more_dimensions_than_numpy_has_are_refused() {
+        let place = Place::new("x.npy", "npy header", 0);
+        let header = |rank: usize, own: usize| {
+            let (ones, own) = ("1,".repeat(rank), "1,".repeat(own));
+            format!("{{'descr': [('a', '|u1', ({own}))], 'fortran_order': False, 'shape': ({ones})}}")
+        };
+        assert!(Header::parse(&header(64, 64), place).is_ok());
+        assert!(Header::parse(&header(65, 1), place).unwrap_err().is_corrupt());
+        assert!(Header::parse(&header(1, 400_000), place).unwrap_err().is_corrupt());
+        assert!(encode_header(&DType::UInt8, &[1; 65]).is_err());
     }
 
     fn round_trip(dtype: DType, shape: &[u64]) {

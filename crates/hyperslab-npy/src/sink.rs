@@ -1,7 +1,9 @@
 //! Writing `.npy` and `.npz`.
 
+use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -53,7 +55,7 @@ impl Sink for NpySink {
             }
         };
         let file = staged.file().try_clone().map_err(|source| staged.failed(source))?;
-        let sink = Arc::new(SlabSink::create(file, spec, staged.target())?);
+        let sink = Arc::new(SlabSink::create(&Arc::new(Mutex::new(file)), 0, spec, staged.target())?);
         self.array = Some(Arc::clone(&sink));
         Ok(sink)
     }
@@ -73,7 +75,11 @@ const MEMBER_NAMES: NodeNames = NodeNames::new("npz", |name| name.ends_with(".np
 #[derive(Debug)]
 pub struct NpzSink {
     staged: StagedFile,
-    members: Vec<(String, File)>,
+    /// Chunks arrive in any order and zip members are streams, so all members are built in one separate file.
+    scratch: Arc<Mutex<File>>,
+    /// Each member and its place in that file.
+    members: Vec<(String, Range<u64>)>,
+    names: HashSet<String>,
 }
 
 impl NpzSink {
@@ -83,7 +89,11 @@ impl NpzSink {
     ///
     /// As [`StagedFile::create`].
     pub fn create(target: &Path, options: StageOptions) -> Result<Self> {
-        Ok(Self { staged: StagedFile::create(target, options)?, members: Vec::new() })
+        let staged = StagedFile::create(target, options)?;
+        let folder = staged.path().parent().unwrap_or_else(|| Path::new("."));
+        let scratch = tempfile::tempfile_in(folder).map_err(|source| staged.failed(source))?;
+        let scratch = Arc::new(Mutex::new(scratch));
+        Ok(Self { staged, scratch, members: Vec::new(), names: HashSet::new() })
     }
 }
 
@@ -97,29 +107,30 @@ impl Sink for NpzSink {
         // Other tools unpack members as files, so their names follow the rules of file names.
         let key = MEMBER_NAMES.key(&self.staged.target().display().to_string(), path)?;
         let name = if key.is_empty() { "arr_0" } else { key.as_str() };
-        if self.members.iter().any(|(own, _)| own == name) {
+        if self.names.contains(name) {
             return Err(Error::invalid(format!("{path} already exists")));
         }
-        // Chunks arrive in any order and zip members are streams, so each member is built in a separate file.
-        let folder = self.staged.path().parent().unwrap_or_else(|| Path::new("."));
-        let file = tempfile::tempfile_in(folder).map_err(|source| self.staged.failed(source))?;
-        let handle = file.try_clone().map_err(|source| self.staged.failed(source))?;
-        let sink = SlabSink::create(file, spec, self.staged.target())?;
-        self.members.push((name.to_owned(), handle));
+        let start = self.members.last().map_or(0, |(_, place)| place.end);
+        let sink = SlabSink::create(&self.scratch, start, spec, self.staged.target())?;
+        self.names.insert(name.to_owned());
+        self.members.push((name.to_owned(), start..sink.end));
         Ok(Arc::new(sink))
     }
 
     fn commit(self: Box<Self>) -> Result<()> {
-        let Self { staged, members } = *self;
+        let Self { staged, scratch, members, .. } = *self;
+        let mut scratch = scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut archive = ZipWriter::new(BufWriter::new(staged.file()));
         let options =
             SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(true);
-        for (name, mut file) in members {
+        for (name, place) in members {
             let copied = archive
                 .start_file(format!("{name}.npy"), options)
                 .map_err(io::Error::other)
-                .and_then(|()| file.seek(SeekFrom::Start(0)))
-                .and_then(|_| io::copy(&mut file, &mut archive));
+                .and_then(|()| scratch.seek(SeekFrom::Start(place.start)))
+                .and_then(|_| {
+                    io::copy(&mut Read::by_ref(&mut *scratch).take(place.end - place.start), &mut archive)
+                });
             copied.map_err(|source| staged.failed(source))?;
         }
         let done = archive.finish().map_err(io::Error::other).and_then(|mut writer| writer.flush());
@@ -131,14 +142,17 @@ impl Sink for NpzSink {
 /// An array in C order, written in place slab by slab.
 #[derive(Debug)]
 struct SlabSink {
-    file: Mutex<File>,
+    file: Arc<Mutex<File>>,
     spec: ArraySpec,
+    /// Where the elements begin and end in the file.
     data: u64,
+    end: u64,
     target: Arc<str>,
 }
 
 impl SlabSink {
-    fn create(mut file: File, spec: &ArraySpec, target: &Path) -> Result<Self> {
+    /// An array whose header begins at `start` of the file, which it extends.
+    fn create(file: &Arc<Mutex<File>>, start: u64, spec: &ArraySpec, target: &Path) -> Result<Self> {
         let target: Arc<str> = target.display().to_string().into();
         if spec.nullable {
             return Err(Error::unsupported(Arc::clone(&target), "missing elements in NumPy files"));
@@ -152,13 +166,19 @@ impl SlabSink {
         let header = encode_header(&dtype, &shape)?;
         let bytes = data_bytes(&spec.dtype, spec.grid.shape())
             .ok_or_else(|| Error::invalid(format!("{target}: the array is larger than 2^64 bytes")))?;
-        let data = header.len() as u64;
-        file.write_all(&header)
-            .and_then(|()| file.set_len(data + bytes))
+        let data = start + header.len() as u64;
+        let end = data
+            .checked_add(bytes)
+            .ok_or_else(|| Error::invalid(format!("{target}: the arrays are larger than 2^64 bytes")))?;
+        let mut own = file.lock().unwrap_or_else(PoisonError::into_inner);
+        own.seek(SeekFrom::Start(start))
+            .and_then(|_| own.write_all(&header))
+            .and_then(|()| own.set_len(end))
             .map_err(|source| Error::io(Arc::clone(&target), source))?;
+        drop(own);
         let item = spec.dtype.size().unwrap_or(1) as u64;
         let spec = ArraySpec { grid: Grid::slabs(spec.grid.shape(), item, SLAB_BYTES), ..spec.clone() };
-        Ok(Self { file: Mutex::new(file), spec, data, target })
+        Ok(Self { file: Arc::clone(file), spec, data, end, target })
     }
 }
 
@@ -184,5 +204,34 @@ impl ArraySink for SlabSink {
             encoded.parts.iter().try_for_each(|part| file.write_all(part))
         };
         write().map_err(|source| Error::io(Arc::clone(&self.target), source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyperslab_core::{FileBlob, Node, Positions, Store, read_serial};
+
+    #[test]
+    fn members_written_in_turns_are_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("x.npz");
+        let mut sink = Box::new(NpzSink::create(&target, StageOptions::default()).unwrap());
+        let bytes = |number: u8| Elements::fixed(vec![number; 100]);
+        let spec = ArraySpec::new(DType::UInt8, Grid::single(&[100]));
+        let names: Vec<String> = (0..20).map(|number| format!("/g/{number}")).collect();
+        let arrays: Vec<_> = names.iter().map(|name| sink.array(name, &spec).unwrap()).collect();
+        assert!(sink.array("/g/3", &spec).is_err());
+        for (number, array) in arrays.iter().enumerate().rev() {
+            let chunk = array.grid().coord(0);
+            array.write(&chunk, array.encode(&chunk, &bytes(number as u8)).unwrap()).unwrap();
+        }
+        sink.commit().unwrap();
+        let store = crate::NpzStore::open(Arc::new(FileBlob::open(&target).unwrap())).unwrap();
+        for (number, name) in names.iter().enumerate() {
+            let Node::Array(array) = store.node(name).unwrap() else { panic!("an array") };
+            let read = read_serial(&*array, Positions::whole(&[100])).unwrap();
+            assert_eq!(read.elements, bytes(number as u8), "{name}");
+        }
     }
 }

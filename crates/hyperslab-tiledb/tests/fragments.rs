@@ -21,17 +21,18 @@ fn words(values: impl IntoIterator<Item = i64>) -> Elements {
     Elements::fixed(values.into_iter().flat_map(i64::to_le_bytes).collect::<Vec<u8>>())
 }
 
-/// Creates a sparse array with this many fragments, which share some coordinates.
-fn sparse(path: &Path, duplicates: bool, fragments: i64) {
+/// A schema of one dimension, whose bounds are stored in as many bytes as its type has.
+fn schema(duplicates: bool, datatype: Datatype) -> Schema {
+    let stored = |number: i64| number.to_le_bytes()[..datatype.size()].to_vec();
     let dimension = Dimension {
         name: "x".to_owned(),
-        datatype: Datatype::Int64,
+        datatype,
         values: CellValues::Fixed(1),
         pipeline: Pipeline::default(),
-        domain: [0_i64.to_le_bytes(), 999_i64.to_le_bytes()].concat(),
-        extent: Some(10_i64.to_le_bytes().to_vec()),
+        domain: [stored(0), stored(999)].concat(),
+        extent: Some(stored(10)),
     };
-    let schema = Schema {
+    Schema {
         version: 22,
         allows_duplicates: duplicates,
         kind: ArrayKind::Sparse,
@@ -46,7 +47,12 @@ fn sparse(path: &Path, duplicates: bool, fragments: i64) {
         labels: Vec::new(),
         enumerations: Vec::new(),
         current_domain: None,
-    };
+    }
+}
+
+/// A sparse array of this many fragments, which share some coordinates.
+fn sparse(path: &Path, duplicates: bool, fragments: i64) {
+    let schema = schema(duplicates, Datatype::Int64);
     create_sparse(path, &schema, &WriteOptions { at: Some(1), ..WriteOptions::default() }).unwrap();
     for number in 0..fragments {
         let cells = || (0..20).map(move |cell| number * 7 + cell);
@@ -101,6 +107,22 @@ fn assert_whole(path: &Path) {
     let store = open_path(path, OpenOptions::default()).unwrap();
     store.verify(Depth::Deep, &mut report).unwrap();
     assert!(report.ok(), "{:?}", report.findings);
+}
+
+/// A newer schema with another type: the coordinates of the fragments are not of the type that the array has.
+#[test]
+fn fragments_of_another_coordinate_type_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, other) = (folder.path().join("a"), folder.path().join("b"));
+    sparse(&path, false, 2);
+    let at = WriteOptions { at: Some(1000), ..WriteOptions::default() };
+    create_sparse(&other, &schema(false, Datatype::Int16), &at).unwrap();
+    copy(&other.join("__schema"), &path.join("__schema"));
+    let store = open_path(&path, OpenOptions::default()).unwrap();
+    let Node::Table(table) = store.node("/").unwrap() else { panic!("a table") };
+    let read: Vec<_> = table.scan(&Scan::default()).into_iter().flatten().collect();
+    let refused = read.iter().find_map(|batch| batch.as_ref().err()).unwrap();
+    assert!(refused.is_corrupt() && refused.to_string().contains("coordinates"), "{refused}");
 }
 
 /// The body of the killed processes. Does nothing unless another test started it.

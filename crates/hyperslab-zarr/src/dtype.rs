@@ -260,6 +260,10 @@ fn parse_v2_at(value: &Value, doc: Doc<'_>, depth: usize) -> Result<StoredType> 
 }
 
 fn sub_array(stored: StoredType, shape: &[u64], doc: Doc<'_>) -> Result<StoredType> {
+    // Walks over the dimensions of an element are recursive.
+    if shape.len() > crate::metadata::MAX_RANK {
+        return Err(doc.corrupt(format!("a field of {} dimensions", shape.len())));
+    }
     let each = hyperslab_core::product(shape).and_then(|each| usize::try_from(each).ok());
     let size = stored.dtype.size().unwrap_or(0);
     let each = each.filter(|each| each.saturating_mul(size.max(1)) <= 1 << 20);

@@ -13,7 +13,7 @@ use crate::pipeline::{Pipeline, Serializer};
 use crate::rectilinear::Rectilinear;
 
 /// NumPy supports at most this many dimensions.
-const MAX_RANK: usize = 64;
+pub(crate) const MAX_RANK: usize = 64;
 
 /// The description of an array, from its document.
 #[derive(Debug, Clone)]

@@ -205,7 +205,7 @@ impl Sink for TetSink {
             self.options.zone_maps && array.grid.chunks().is_some_and(|chunks| chunks <= MOST_ZONES);
         self.described.push((name.clone(), describe(&name, spec)));
         let sink = self.stage.add(StagedArray::new(array, spec.fill.clone()), spec.grid.clone());
-        self.stage.state().keep_room(self.options.reserve);
+        self.stage.state().reserve = Some(self.options.reserve);
         Ok(sink)
     }
 

@@ -33,6 +33,8 @@ pub(crate) struct State {
     pub(crate) arrays: Vec<StagedArray>,
     /// The offset of the next payload.
     pub(crate) tail: u64,
+    /// Bytes to keep free after the head of a new file.
+    pub(crate) reserve: Option<u64>,
     /// The number of writes that have a place but are not complete.
     pending: usize,
     /// Whether the layout is fixed for the arrays known before the first chunk.
@@ -108,6 +110,7 @@ impl Stage {
         if state.pending > 0 {
             return Err(Error::invalid("chunks are still being written"));
         }
+        state.keep_room();
         state.closed = Some("the file is finished");
         Ok(state)
     }
@@ -183,6 +186,7 @@ impl State {
     /// Fixes the layout of the arrays known so far, once.
     fn start(&mut self) {
         if !self.started {
+            self.keep_room();
             self.started = true;
             (0..self.arrays.len()).for_each(|id| self.lay_out(id));
         }
@@ -247,13 +251,13 @@ impl State {
         (Arc::clone(&own.array), own.fill.clone(), own.base.is_some(), missing)
     }
 
-    /// Reserves space for the head of the arrays known so far, and `reserve` more bytes.
-    pub(crate) fn keep_room(&mut self, reserve: u64) {
-        if !self.started {
-            let head = head_length(self.arrays.iter().map(|own| &own.array.dataset), self.expected_rows());
-            let room = head.min(MOST_ROOM).saturating_add(reserve).saturating_add(head.min(MOST_ROOM) / 16);
-            self.tail = room.next_multiple_of(ALIGNMENT);
-        }
+    /// Keeps room in a new file for the head of the arrays known by now, and the reserve. Once, before the first payload: there
+    /// may be very many arrays.
+    fn keep_room(&mut self) {
+        let Some(reserve) = self.reserve.filter(|_| !self.started) else { return };
+        let head = head_length(self.arrays.iter().map(|own| &own.array.dataset), self.expected_rows());
+        let room = head.min(MOST_ROOM).saturating_add(reserve).saturating_add(head.min(MOST_ROOM) / 16);
+        self.tail = room.next_multiple_of(ALIGNMENT);
     }
 
     fn expected_rows(&self) -> u64 {

@@ -77,6 +77,14 @@ impl Keys {
         }
     }
 
+    /// The number of coordinates.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Fixed(keys) => keys.len(),
+            Self::Text { offsets, .. } => offsets.len().saturating_sub(1),
+        }
+    }
+
     pub(crate) fn compare(&self, index: usize, other: &Self, other_index: usize) -> std::cmp::Ordering {
         match (self, other) {
             (Self::Fixed(a), Self::Fixed(b)) => a[index].cmp(&b[other_index]),

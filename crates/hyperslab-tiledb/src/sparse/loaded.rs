@@ -90,9 +90,18 @@ impl Loaded {
 
     pub(crate) fn keys(&self, dimension: usize) -> Result<Keys> {
         let number = self.reader.datatype(dimension).number();
-        match self.column(dimension)? {
-            ColumnCells::Each(elements) | ColumnCells::Same(elements) => Ok(Keys::of(number, &elements)),
+        let keys = match self.column(dimension)? {
+            ColumnCells::Each(elements) | ColumnCells::Same(elements) => Keys::of(number, &elements),
+        };
+        // The schema of the fragment and that of the array may disagree about the type.
+        if keys.len() != self.cells {
+            return Err(self.reader.fragment.place("sparse tile").corrupt(format!(
+                "{} coordinates of dimension {dimension} for {} cells",
+                keys.len(),
+                self.cells
+            )));
         }
+        Ok(keys)
     }
 
     /// Removes deleted cells from the selection.

@@ -1,10 +1,9 @@
 //! Writes one fragment: data files tile by tile, then the metadata.
 
-use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
-use hyperslab_core::storage::{StageObject, StageWriter};
-use hyperslab_core::{Error, Result};
+use hyperslab_core::Result;
+use hyperslab_core::storage::StageWriter;
 
 use super::statistics::{TileStats, lists};
 use crate::fragment::{RTree, Stats, Totals};
@@ -12,29 +11,46 @@ use crate::generic;
 use crate::key::Key;
 use crate::schema::{ArrayKind, Range, Schema, WRITTEN};
 
-/// One data file.
+/// Tiles are written when so many bytes are waiting.
+const BUFFER: usize = 1 << 16;
+
+/// One data file. It is open only while something is written: a store may have more files than a process may open, and more
+/// arrays than there is memory for large buffers.
 #[derive(Debug)]
 pub(crate) struct TileFile {
+    folder: StageWriter,
     key: String,
-    file: BufWriter<StageObject>,
+    /// The end of the file, not yet written.
+    waiting: Vec<u8>,
     offsets: Vec<u64>,
     size: u64,
 }
 
 impl TileFile {
     fn create(folder: &StageWriter, key: String) -> Result<Self> {
-        let file = BufWriter::with_capacity(1 << 18, folder.create(&key)?);
-        Ok(Self { file, key, offsets: Vec::new(), size: 0 })
+        drop(folder.create(&key)?);
+        Ok(Self { folder: folder.clone(), key, waiting: Vec::new(), offsets: Vec::new(), size: 0 })
     }
 
     fn append(&mut self, tile: &[u8]) -> Result<()> {
         self.offsets.push(self.size);
         self.size += tile.len() as u64;
-        self.file.write_all(tile).map_err(|error| Error::io(self.key.as_str(), error))
+        if self.waiting.len() + tile.len() < BUFFER {
+            self.waiting.extend_from_slice(tile);
+            return Ok(());
+        }
+        let start = self.size - (self.waiting.len() + tile.len()) as u64;
+        self.folder.write_at(&self.key, start, &[&self.waiting, tile])?;
+        self.waiting = Vec::new();
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.file.flush().map_err(|error| Error::io(self.key.as_str(), error))
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let waiting = std::mem::take(&mut self.waiting);
+        self.folder.write_at(&self.key, self.size - waiting.len() as u64, &[&waiting])
     }
 }
 

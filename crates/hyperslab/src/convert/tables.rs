@@ -2,6 +2,7 @@
 //!
 //! Rows are scanned twice if their number or the length of texts is not known in advance.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -79,6 +80,7 @@ impl TableCopy {
         }
         sink.group(path, &attributes)?;
         let mut declared = Vec::with_capacity(columns.len());
+        let paths: HashSet<String> = columns.iter().map(|column| child_path(path, &column.name)).collect();
         for (number, (column, form)) in columns.iter().zip(forms).enumerate() {
             let place = child_path(path, &column.name);
             if column.name.is_empty() || column.name.contains('/') {
@@ -91,7 +93,7 @@ impl TableCopy {
             if !words.is_empty() {
                 report.change(&place, words);
             }
-            let taken = |other: &str| columns.iter().any(|column| child_path(path, &column.name) == other);
+            let taken = |other: &str| paths.contains(other);
             let mask = crate::forms::mask_path(&place, &taken);
             let mut marks = Attributes::new();
             form.mark(&column.dtype, mask.rsplit('/').next().unwrap_or_default(), &mut marks);

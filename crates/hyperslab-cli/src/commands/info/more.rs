@@ -1,5 +1,7 @@
 //! Further output of `tet info`: dimensions, columns, levels, totals, and the stores of a folder.
 
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -34,11 +36,6 @@ pub(super) fn folder(path: &Path, as_json: bool, why: Error) -> Result<Answer> {
     Ok(Answer::Yes)
 }
 
-/// Whether two dimensions of the same name have the same length.
-fn is_like(one: &hyperslab::CatalogDimension, other: &hyperslab::CatalogDimension) -> bool {
-    (one.length, one.unlimited) == (other.length, other.unlimited)
-}
-
 /// Dimensions in one line, as in NetCDF tools.
 pub(super) fn dimensions(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
     let dimensions = catalog.dimensions();
@@ -46,17 +43,31 @@ pub(super) fn dimensions(catalog: &Catalog, out: &mut dyn Write) -> io::Result<(
         return Ok(());
     }
     let name = |own: &hyperslab::CatalogDimension| own.path.rsplit('/').next().unwrap_or_default().to_owned();
-    let mut all: Vec<String> = Vec::new();
+    // Of each name, the first dimension, and whether there are others and all are like it.
+    let mut by_name: HashMap<String, ((u64, bool), bool)> = HashMap::new();
+    for own in &dimensions {
+        let like = (own.length, own.unlimited);
+        match by_name.entry(name(own)) {
+            Entry::Vacant(vacant) => {
+                vacant.insert((like, false));
+            }
+            Entry::Occupied(mut first) => first.get_mut().1 = true,
+        }
+    }
+    for own in &dimensions {
+        if let Some((first, shared)) = by_name.get_mut(&name(own)) {
+            *shared &= *first == (own.length, own.unlimited);
+        }
+    }
+    let (mut all, mut seen) = (Vec::new(), HashSet::new());
     for own in &dimensions {
         // Arrays without shared dimensions often declare dimensions of the same name and length. Show those once.
-        let mut others = dimensions.iter().filter(|other| other.path != own.path && name(other) == name(own));
-        let shared =
-            others.next().is_some_and(|other| is_like(own, other)) && others.all(|other| is_like(own, other));
+        let shared = by_name.get(&name(own)).is_some_and(|(_, shared)| *shared);
         let is_of_root = own.path.strip_prefix('/').is_some_and(|name| !name.contains('/'));
         let shown = if shared || is_of_root { name(own) } else { own.path.clone() };
         let unlimited = if own.unlimited { " (unlimited)" } else { "" };
         let text = format!("{shown} {}{unlimited}", own.length);
-        if !all.contains(&text) {
+        if seen.insert(text.clone()) {
             all.push(text);
         }
     }

@@ -29,14 +29,19 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     if !words.is_empty() {
         test.arg("--").args(words);
     }
-    crate::run::run(&mut test)?;
     if !words.is_empty() {
-        return Ok(());
+        return crate::run::run(&mut test);
     }
-    crash::kill(&["--kills".to_owned(), KILLS.to_owned()])?;
-    page::browse()?;
-    pictures::run(&["--check".to_owned()])?;
-    python::run_tests(&[])
+    // One run reports all failures.
+    let outcomes = [
+        crate::run::run(test.arg("--no-fail-fast")),
+        crash::kill(&["--kills".to_owned(), KILLS.to_owned()]),
+        page::browse(),
+        pictures::run(&["--check".to_owned()]),
+        python::run_tests(&[]),
+    ];
+    let failures: Vec<String> = outcomes.into_iter().filter_map(Result::err).collect();
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
 /// Checks the sets of features while the peers, the packages of the Python tests and those of the pages are installed.

@@ -65,6 +65,8 @@ impl From<object_store::Error> for Failure {
             _ if says(&["operation timed out"]) => Self::Other(ErrorKind::TimedOut, text()),
             // A range of another length or place than was asked for.
             _ if says(&["Requested", "CONTENT_RANGE", "Content-Range"]) => Self::Broken(text()),
+            // The connection ended within a body, be it that of an error.
+            _ if says(&["error reading a body"]) => Self::Broken(text()),
             _ => Self::Other(ErrorKind::Other, text()),
         }
     }

@@ -22,6 +22,7 @@ mod reads;
 mod remote;
 mod report;
 mod results;
+mod serve;
 mod summary;
 mod tet;
 mod tiledb;
@@ -46,6 +47,7 @@ const AREAS: &[Area] = &[
     ("verify", verify::run),
     ("python", python::run),
     ("remote", remote::run),
+    ("serve", serve::run),
     ("hdf5_write", hdf5_write::run),
 ];
 

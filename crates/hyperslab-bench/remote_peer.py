@@ -1,6 +1,7 @@
 """The peers' side of the remote benchmarks: `remote_peer.py CASE ENDPOINT BUCKET FILE` prints the median seconds of a case."""
 
 import os
+import shutil
 import sys
 
 import numpy as np
@@ -32,13 +33,14 @@ def make(folder):
         file.create_dataset("t", data=field, chunks=CHUNK, compression="gzip", compression_opts=4, shuffle=True)
     for name, shards in [("field.zarr", None), ("shards.zarr", SHARD)]:
         array = zarr.create_array(
-            f"{folder}/{name}", shape=SHAPE, chunks=CHUNK, shards=shards, dtype="f4", compressors=ZstdCodec(level=3)
+            f"{folder}/{name}", overwrite=True, shape=SHAPE, chunks=CHUNK, shards=shards, dtype="f4", compressors=ZstdCodec(level=3)
         )
         array[...] = field
     domain = tiledb.Domain(
         *[tiledb.Dim(n, domain=(0, s - 1), tile=c, dtype="int64") for n, s, c in zip("zyx", SHAPE, CHUNK, strict=True)]
     )
     value = tiledb.Attr("t", dtype="f4", filters=tiledb.FilterList([tiledb.ZstdFilter(level=3)]))
+    shutil.rmtree(f"{folder}/field.tiledb", ignore_errors=True)
     tiledb.Array.create(f"{folder}/field.tiledb", tiledb.ArraySchema(domain=domain, attrs=[value]))
     with tiledb.open(f"{folder}/field.tiledb", "w") as array:
         array[:] = field
@@ -90,7 +92,10 @@ def zarr(case):
         store = S3Store(
             bucket, prefix=file, endpoint=endpoint, skip_signature=True, region="us-east-1", client_options=options
         )
-        zarr.open_array(ObjectStore(store, read_only=True), mode="r")[SELECTIONS[case]]
+        if case == "list":
+            list(zarr.open_consolidated(ObjectStore(store, read_only=True)).members(max_depth=None))
+        else:
+            zarr.open_array(ObjectStore(store, read_only=True), mode="r")[SELECTIONS[case]]
 
     return run
 

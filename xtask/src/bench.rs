@@ -1,7 +1,7 @@
 //! Runs the benchmarks against the peers.
 
 use crate::run::{cargo, target};
-use crate::{Outcome, peers, python};
+use crate::{Outcome, peers, python, servers};
 
 /// Builds the benchmarks with all optimisations and runs them. Further words select cases.
 pub(crate) fn run(words: &[String]) -> Outcome {
@@ -14,6 +14,11 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     // Options come in pairs; all other words select cases.
     let is_option = |at: usize| words[at].starts_with("--") || at > 0 && words[at - 1].starts_with("--");
     let cases: Vec<&String> = (0..words.len()).filter(|at| !is_option(*at)).map(|at| &words[at]).collect();
+    if cases.is_empty() || cases.iter().any(|word| word.starts_with("serve")) {
+        crate::run::run(cargo().args(["build", "--profile", "dist", "--package", "hyperslab-cli"]))?;
+        let tet = if cfg!(windows) { "tet.exe" } else { "tet" };
+        bench.env("HYPERSLAB_TET", target().join("dist").join(tet)).env("NGINX", servers::nginx()?);
+    }
     if cases.is_empty() || cases.iter().any(|word| word.contains("python")) {
         bench.env("HYPERSLAB_PYTHON", python::environment("python-bench", "dist")?);
     }

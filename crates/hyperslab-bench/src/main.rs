@@ -25,6 +25,7 @@ mod reads;
 mod remote;
 mod report;
 mod results;
+mod serve;
 mod summary;
 mod tables;
 mod tet;
@@ -52,6 +53,7 @@ const AREAS: &[Area] = &[
     ("verify", verify::run),
     ("python", python::run),
     ("remote", remote::run),
+    ("serve", serve::run),
     ("hdf5_write", hdf5_write::run),
 ];
 

@@ -21,13 +21,15 @@ const BUCKET: &str = "remote";
 type Peer = (&'static str, &'static str);
 
 /// The stores, and the peers that read them.
-const STORES: [(&str, &str, &[Peer]); 6] = [
+const STORES: [(&str, &str, &[Peer]); 8] = [
     ("HDF5", "field.h5", &[("h5py, 8 MiB blocks", "h5py")]),
     ("Zarr", "field.zarr", &[("zarr-python, obstore", "zarr"), ("tensorstore", "tensorstore")]),
     ("sharded Zarr", "shards.zarr", &[("zarr-python, obstore", "zarr"), ("tensorstore", "tensorstore")]),
     ("TileDB", "field.tiledb", &[("tiledb-py", "tiledb")]),
     ("tet", "field.tet", &[]),
     ("NetCDF-4", "many.nc", &[("xarray, h5netcdf, 8 MiB blocks", "xarray")]),
+    ("Zarr", "many.zarr", &[("zarr-python, obstore", "zarr")]),
+    ("tet", "many.tet", &[]),
 ];
 
 /// The reads: the case, the case in the script, and the selection. Without a selection, the nodes are listed.
@@ -41,7 +43,8 @@ const READS: [(&str, &str, Option<&str>); 4] = [
 pub(crate) fn run(bench: &mut Bench) -> Outcome {
     let lines = || {
         STORES.iter().flat_map(|(kind, file, peers)| {
-            let reads = READS.iter().filter(move |(_, case, _)| (*file == "many.nc") == (*case == "list"));
+            let reads =
+                READS.iter().filter(move |(_, case, _)| file.starts_with("many") == (*case == "list"));
             reads.map(move |(what, case, selection)| {
                 (format!("remote {kind}: {what}"), *file, *peers, *case, *selection)
             })
@@ -51,11 +54,18 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
         return Ok(());
     }
     let folder = bench.files.join("served").join(BUCKET);
-    if !folder.join("field.tet").exists() {
+    if !folder.join("many.tet").exists() {
         std::fs::create_dir_all(&folder)?;
         peers::make_in(bench, SCRIPT, "make", [&folder])?;
-        let (source, options) = (hyperslab::open(folder.join("field.zarr"))?, ConvertOptions::default());
-        convert(&source, &folder.join("field.tet"), Format::TET, &options, &Progress::default())?;
+        for (from, to, format) in [
+            ("field.zarr", "field.tet", Format::TET),
+            ("many.nc", "many.zarr", Format::ZARR),
+            ("many.nc", "many.tet", Format::TET),
+        ] {
+            let (source, options) =
+                (hyperslab::open(folder.join(from))?, ConvertOptions::default().with_replace(true));
+            convert(&source, &folder.join(to), format, &options, &Progress::default())?;
+        }
     }
     let server = WebServer::start(folder.parent().unwrap_or(&folder))?;
     let (latency, bandwidth) = (Duration::from_millis(30), 100_000_000);

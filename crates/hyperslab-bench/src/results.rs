@@ -44,6 +44,7 @@ const OTHER_SIZES: &[&str] = &[
     "tiny read",
     "import",
     "remote",
+    "serve",
 ];
 
 impl Line {

@@ -138,9 +138,9 @@ fn load(bench: &mut Bench, ours: &Server, grove: Option<&Server>, planes: u64) -
 fn both(
     ours: &Server,
     grove: Option<&Server>,
-    mut time: impl FnMut(&Server) -> Outcome<(String, f64)>,
+    time: impl FnMut(&Server) -> Outcome<(String, f64)>,
 ) -> Outcome<Vec<(String, f64)>> {
-    std::iter::once(ours).chain(grove).map(|server| time(server)).collect()
+    std::iter::once(ours).chain(grove).map(time).collect()
 }
 
 /// The script of the peers, if there are peers.

@@ -2,6 +2,8 @@
 //!
 //! `cargo xtask test` installs them; `HYPERSLAB_SERVERS` names the folder. All listen on this machine only.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};

@@ -224,8 +224,7 @@ impl Remote {
     /// [`Io`](Error::Io) if the request fails.
     pub fn present(&self) -> Result<Present> {
         self.check_writable()?;
-        let mut present = Present::default();
-        present.directory = !self.directory().list("")?.is_empty();
+        let mut present = Present { directory: !self.directory().list("")?.is_empty(), ..Present::default() };
         if let Some((storage, name)) = self.beside() {
             present.object = match storage.find_version(name) {
                 // Some servers that keep objects in folders fail when a folder is taken for an object. If there is an

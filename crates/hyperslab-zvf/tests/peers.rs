@@ -1,5 +1,7 @@
 //! Interoperability with the real library: reads what zarr-vectors writes and compares with brute-force results.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
 

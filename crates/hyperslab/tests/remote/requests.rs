@@ -95,12 +95,12 @@ fn run(remote: &Remote, name: &str, command: &str) {
     match command {
         "info" => drop(store.catalog().unwrap()),
         "plane" | "series" | "all" if geometry => {
-            let mut query = GeometryQuery::default();
-            query.region = match command {
+            let region = match command {
                 "plane" => Some([vec![0.0, 0.0, 0.0], vec![400.0, 400.0, 400.0]]),
                 "series" => Some([vec![0.0, 0.0, 0.0], vec![9.0, 9.0, 9.0]]),
                 _ => None,
             };
+            let query = GeometryQuery { region, ..GeometryQuery::default() };
             drop(store.geometry("/").unwrap().query(&query).unwrap());
         }
         "plane" | "series" | "all" | "query" if name == "pair.tiledb" => {

@@ -67,7 +67,7 @@ fn info_shows_where_links_lead() {
     let text = output_of(&golden, 0, &["info", "latest.h5"]);
     let line = |start: &str| text.lines().find(|line| line.trim_start().starts_with(start)).expect("a line");
     assert!(line("/soft → /types/f8").contains("float64") && !line("/soft").contains("96 B"), "{text}");
-    assert!(line("/types/up → /").contains("group") && line("/types/f8").contains("96 B"), "{text}");
+    assert!(line("/types/up ").contains("→ /") && line("/types/f8").contains("96 B"), "{text}");
     assert!(text.contains("60 arrays · 3 links"), "{text}");
     let document = json(&golden, 0, &["info", "latest.h5", "--json"]);
     let node = |path: &str| document["nodes"].as_array()?.iter().find(|node| node["path"] == path);

@@ -153,8 +153,11 @@ impl CatalogNode {
     #[must_use]
     pub fn title(&self) -> String {
         match &self.alias {
-            Some(alias) => format!("{} → {}", self.path, alias.target()),
-            None => self.path.clone(),
+            // The target of a link node is among its facts.
+            Some(alias) if !matches!(self.node, Ok(Node::Link(_))) => {
+                format!("{} → {}", self.path, alias.target())
+            }
+            _ => self.path.clone(),
         }
     }
 

@@ -336,14 +336,11 @@ fn lost_filters(source: &[Filter], own: &[Filter], filter_choice: FilterChoice<'
     let (last, words) = (lost.last()?, names(&lost));
     let word = if lost.len() == 1 { "filter" } else { "filters" };
     Some(if own.is_empty() {
-        format!("{word} {words} not portable_filters over: stored without")
+        format!("{word} {words} not carried over: stored without")
     } else if !filter_choice.is_standard(last) && !new.is_empty() {
         format!("{word} {words} replaced by {}, which every library of the format reads", names(&new))
     } else {
-        format!(
-            "{word} {words} not portable_filters over: {} instead",
-            names(&own.iter().collect::<Vec<_>>())
-        )
+        format!("{word} {words} not carried over: {} instead", names(&own.iter().collect::<Vec<_>>()))
     })
 }
 
@@ -444,7 +441,7 @@ mod tests {
         };
         let words = "filter zstd replaced by shuffle and gzip, which every library of the format reads";
         assert_eq!(describe_change(&zstd, &["shuffle", "gzip"], other).as_deref(), Some(words));
-        let words = "filters fletcher32 and shuffle not portable_filters over: gzip instead";
+        let words = "filters fletcher32 and shuffle not carried over: gzip instead";
         assert_eq!(describe_change(&source, &["gzip"], any).as_deref(), Some(words));
         assert_eq!(describe_change(&source, &["fletcher32", "shuffle", "gzip"], any), None);
     }

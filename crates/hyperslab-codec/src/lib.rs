@@ -14,14 +14,14 @@
 //! zstd::encode(&shuffled, zstd::Options::level(3), &mut stored)?;
 //! assert!(stored.len() < chunk.len() / 2);
 //!
-//! … and a reader decodes it, into its own buffers.
+//! // … and a reader decodes it, into its own buffers.
 //! let mut unpacked = vec![0; chunk.len()];
 //! zstd::decode(&stored, &mut unpacked)?;
 //! let mut out = vec![0; chunk.len()];
 //! shuffle::decode(4, &unpacked, &mut out)?;
 //! assert_eq!(out, chunk);
 //!
-//! The output must have exactly the requested size.
+//! // The output must have exactly the requested size.
 //! assert!(zstd::decode(&stored, &mut [0; 100]).is_err());
 //! # Ok::<(), hyperslab_codec::CodecError>(())
 //! ```

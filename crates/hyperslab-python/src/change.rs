@@ -29,11 +29,13 @@ pub(crate) fn concat<'py>(
     overwrite: bool,
     attributes: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let format = format_of(py, &target, format)?;
+    let (format, variant) = format_of(py, &target, format)?;
     let attributes = attributes.parse().map_err(|error| raised(py, &error))?;
     let combining = CombineOptions::default().with_open(OpenOptions::default()).with_attributes(attributes);
-    let options =
-        ConvertOptions::default().with_chunk_extents(chunks.unwrap_or_default()).with_replace(overwrite);
+    let options = ConvertOptions::default()
+        .with_chunk_extents(chunks.unwrap_or_default())
+        .with_replace(overwrite)
+        .with_variant(variant);
     let report = threads::within(py, None, || {
         let sources = combine::expand(&sources)?;
         combine::concat(&sources, &dim, (&target, format), &combining, &options, &Progress::default())

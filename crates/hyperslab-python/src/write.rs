@@ -8,6 +8,7 @@ use hyperslab::convert::{ConvertOptions, Progress, TableOptions, default_chunk_s
 use hyperslab::diff::{DiffOptions, Tolerance};
 use hyperslab::{
     ArraySpec, Attribute, Attributes, CreateOptions, Fill, Filter, Format, Grid, RegionWriter, Sink, Values,
+    Variant,
 };
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
@@ -29,17 +30,16 @@ pub(crate) struct Writer {
     path: String,
 }
 
-/// The named format, or the one for the extension.
-pub(crate) fn format_of(py: Python<'_>, path: &std::path::Path, format: Option<&str>) -> PyResult<Format> {
-    match format {
-        Some(format) => format.parse().map_err(|error| raised(py, &error)),
-        None => Format::from_extension(path).ok_or_else(|| {
-            invalid(
-                py,
-                format!("{}: cannot infer the format from the extension; pass format=", path.display()),
-            )
-        }),
-    }
+/// The named format and variant, or those for the extension.
+pub(crate) fn format_of(
+    py: Python<'_>,
+    path: &std::path::Path,
+    format: Option<&str>,
+) -> PyResult<(Format, Option<Variant>)> {
+    let found = hyperslab::format_of_target(path, format, false).map_err(|error| raised(py, &error))?;
+    found.ok_or_else(|| {
+        invalid(py, format!("{}: cannot infer the format from the extension; pass format=", path.display()))
+    })
 }
 
 impl Writer {
@@ -71,10 +71,14 @@ impl Writer {
         append: bool,
         shards: Option<Vec<u64>>,
     ) -> PyResult<Self> {
-        let format = format_of(py, &path, format)?;
-        let options =
-            CreateOptions::default().with_replace(overwrite).with_append(append).with_shard_shape(shards);
-        let sink = detached(py, || hyperslab::create(&path, format, &options))?;
+        // An extension alone chooses no variant: what is written need not be NetCDF.
+        let (found, variant) = format_of(py, &path, format)?;
+        let options = CreateOptions::default()
+            .with_replace(overwrite)
+            .with_append(append)
+            .with_shard_shape(shards)
+            .with_variant(variant.filter(|_| format.is_some()));
+        let sink = detached(py, || hyperslab::create(&path, found, &options))?;
         Ok(Self {
             sink: Mutex::new(Some(sink)),
             targets: Mutex::default(),
@@ -374,6 +378,7 @@ pub(crate) fn convert<'py>(
         .with_order(order);
     let to_rows = format.is_none() && hyperslab::convert::is_file_of_rows(&target);
     let format = if to_rows { None } else { Some(format_of(py, &target, format)?) };
+    let variant = format.and_then(|(_, variant)| variant);
     let filters = filters.map(filters_of).transpose()?;
     let options = ConvertOptions::default()
         .with_node(node)
@@ -383,12 +388,13 @@ pub(crate) fn convert<'py>(
         .with_replace(overwrite)
         .with_strict(strict)
         .with_append(append)
+        .with_variant(variant)
         .with_table(table)
         .with_remote(StorageOptions::new(storage_options.unwrap_or_default()).remote(anonymous));
     let store = source.get().inner(py)?;
     let progress = Progress::default();
     let report = threads::within(py, source.get().origin.threads, || match format {
-        Some(format) => hyperslab::convert::convert(&store, &target, format, &options, &progress),
+        Some((format, _)) => hyperslab::convert::convert(&store, &target, format, &options, &progress),
         None => hyperslab::convert::convert_to_rows(&store, &target, &options, &progress),
     })?;
     for loss in report.dropped() {

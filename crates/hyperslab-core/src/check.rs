@@ -2,6 +2,7 @@
 
 use std::hint::black_box;
 
+use bytes::Bytes;
 use rayon::prelude::*;
 
 use crate::pipeline::{BlobCache, fetch};
@@ -19,6 +20,8 @@ const PAGE: usize = 4096;
 const AT_ONCE: u64 = 16 << 20;
 /// Unmapped blobs are read in pieces of this many bytes.
 const PIECE: u64 = 1 << 20;
+/// Chunks of remote storage are fetched together up to this many bytes. A single chunk may be larger.
+const GROUP: u64 = 8 << 20;
 
 /// Runs `check` on every item that `walk` adds, on the caller's thread pool, and passes the outcomes to `tell` in the order in
 /// which the items were added. The report therefore does not depend on the number of threads. `each` is the approximate number of
@@ -33,16 +36,64 @@ pub fn check_in_order<T: Send, R: Send>(
     each: u64,
     walk: impl FnOnce(&mut dyn FnMut(T)) -> Result<()>,
     check: impl Fn(T) -> R + Sync,
+    tell: impl FnMut(R),
+) -> Result<()> {
+    in_batches(walk, tell, |batch| {
+        let bytes = each.saturating_add(EACH).saturating_mul(batch.len() as u64);
+        if batch.len() < 2 || bytes < SMALL {
+            return batch.drain(..).map(&check).collect();
+        }
+        batch.par_drain(..).with_max_len(1).map(&check).collect()
+    })
+}
+
+/// Like [`check_in_order`], for items that may have a chunk of `array`, which `chunk_of` returns. The chunks of remote storage are fetched
+/// in groups, each while the one before it is checked, and passed to `check`. In all other cases, `check` fetches the chunk.
+///
+/// # Errors
+///
+/// Any error from `walk`.
+pub fn check_chunks_in_order<T: Send, R: Send>(
+    array: &dyn Array,
+    walk: impl FnOnce(&mut dyn FnMut(T)) -> Result<()>,
+    chunk_of: impl Fn(&T) -> Option<&ChunkRef> + Sync,
+    check: impl Fn(T, Option<Vec<Bytes>>) -> R + Sync,
+    tell: impl FnMut(R),
+) -> Result<()> {
+    if !array.is_remote() {
+        return check_in_order(chunk_weight(array.schema()), walk, |item| check(item, None), tell);
+    }
+    in_batches(walk, tell, |batch| {
+        let mut groups = grouped(batch, &chunk_of).into_iter();
+        let with_bytes = |group: Option<Vec<T>>| {
+            let group = group.unwrap_or_default();
+            let stored = fetch_group(array, &group, &chunk_of);
+            (group, stored)
+        };
+        let mut outcomes = Vec::with_capacity(batch.len());
+        let mut next = with_bytes(groups.next());
+        while !next.0.is_empty() {
+            let (group, stored) = next;
+            let run =
+                || group.into_par_iter().zip(stored).map(|(item, stored)| check(item, stored)).collect();
+            let (fetched, checked): (_, Vec<R>) = rayon::join(|| with_bytes(groups.next()), run);
+            outcomes.extend(checked);
+            next = fetched;
+        }
+        outcomes
+    })
+}
+
+/// Collects items in batches, and passes the outcomes of each batch on in order.
+fn in_batches<T, R>(
+    walk: impl FnOnce(&mut dyn FnMut(T)) -> Result<()>,
     mut tell: impl FnMut(R),
+    run: impl Fn(&mut Vec<T>) -> Vec<R>,
 ) -> Result<()> {
     let mut batch = Vec::new();
     let mut run = |batch: &mut Vec<T>| {
-        let bytes = each.saturating_add(EACH).saturating_mul(batch.len() as u64);
-        if batch.len() < 2 || bytes < SMALL {
-            return batch.drain(..).map(&check).for_each(&mut tell);
-        }
-        let outcomes: Vec<R> = batch.par_drain(..).with_max_len(1).map(&check).collect();
-        outcomes.into_iter().for_each(&mut tell);
+        run(batch).into_iter().for_each(&mut tell);
+        batch.clear();
     };
     let walked = walk(&mut |item| {
         batch.push(item);
@@ -52,6 +103,46 @@ pub fn check_in_order<T: Send, R: Send>(
     });
     run(&mut batch);
     walked
+}
+
+/// Divides a batch into groups whose chunks have about [`GROUP`] stored bytes. An object of unknown size is a group of its own.
+fn grouped<T>(batch: &mut Vec<T>, chunk_of: &impl Fn(&T) -> Option<&ChunkRef>) -> Vec<Vec<T>> {
+    let mut groups: Vec<Vec<T>> = Vec::new();
+    let mut room = 0;
+    for item in batch.drain(..) {
+        let bytes = chunk_of(&item).map_or(0, ChunkRef::stored_bytes);
+        match groups.last_mut() {
+            Some(group) if bytes <= room => {
+                group.push(item);
+                room -= bytes;
+            }
+            _ => {
+                groups.push(vec![item]);
+                room = GROUP.saturating_sub(bytes);
+            }
+        }
+    }
+    groups
+}
+
+/// Fetches the chunks of a group in one call. `None` for an item without a chunk. If the call fails, the items are fetched one by one
+/// later, so that the error is that of its chunk.
+fn fetch_group<T>(
+    array: &dyn Array,
+    group: &[T],
+    chunk_of: &impl Fn(&T) -> Option<&ChunkRef>,
+) -> Vec<Option<Vec<Bytes>>> {
+    let spans: Vec<&Span> = group.iter().filter_map(chunk_of).flat_map(ChunkRef::spans).collect();
+    let Ok(fetched) = array.fetch(&spans) else { return group.iter().map(|_| None).collect() };
+    if fetched.len() != spans.len() {
+        return group.iter().map(|_| None).collect();
+    }
+    let mut fetched = fetched.into_iter();
+    let mut stored_of = |item: &T| {
+        let stored: Vec<_> = fetched.by_ref().take(chunk_of(item)?.spans().count()).collect();
+        stored.into_iter().collect()
+    };
+    group.iter().map(&mut stored_of).collect()
 }
 
 /// The approximate number of bytes that a chunk of the array decodes to, for [`check_in_order`].
@@ -64,14 +155,23 @@ pub fn chunk_weight(schema: &ArraySchema) -> u64 {
 }
 
 /// Checks that a chunk can be read. Encoded bytes are decoded into the thread's scratch memory. For a chunk stored as is, every
-/// page is touched and nothing is copied.
+/// page is touched and nothing is copied. `stored` are its bytes, if they were fetched.
 ///
 /// # Errors
 ///
 /// Any error from fetching or decoding.
-pub fn check_chunk(array: &dyn Array, chunk: &ChunkCoord, reference: &ChunkRef) -> Result<()> {
+pub fn check_chunk(
+    array: &dyn Array,
+    chunk: &ChunkCoord,
+    reference: &ChunkRef,
+    stored: Option<Vec<Bytes>>,
+) -> Result<()> {
     let mut blobs = BlobCache::default();
-    Chunk::new(array, 0, chunk, Some(reference), None, &mut blobs).check(|span| {
+    let mut chunk = Chunk::new(array, 0, chunk, Some(reference), None, &mut blobs);
+    if stored.is_some() {
+        chunk = chunk.with_fetched(stored);
+    }
+    chunk.check(|span| {
         if span.length > AT_ONCE {
             return check_readable(&*array.blob(&span.blob)?, span);
         }

@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hyperslab_core::{
     Array, Attribute, Attributes, BlobKey, ChunkCoord, ChunkRef, Depth, Error, Place, Report, Result, Span,
-    check_chunk, check_in_order, child_path, chunk_weight, counted,
+    check_chunk, check_chunks_in_order, child_path, counted,
 };
 
 use crate::attributes;
@@ -241,18 +242,19 @@ impl Check<'_> {
             })
         };
         let depth = self.depth;
-        let check = |(chunk, reference): (ChunkCoord, ChunkRef)| {
-            let outcome = check_stored(dataset, &chunk, &reference, depth);
+        let check = |(chunk, reference): (ChunkCoord, ChunkRef), stored| {
+            let outcome = check_stored(dataset, &chunk, &reference, depth, stored);
             (reference, outcome)
         };
-        check_in_order(chunk_weight(dataset.schema()), walk, check, |(reference, outcome)| {
+        let tell = |(reference, outcome): (ChunkRef, Result<()>)| {
             self.counts.chunks += 1;
             self.counts.bytes = self.counts.bytes.saturating_add(reference.stored_bytes());
             self.keep_spans(&dataset.file, &reference);
             if let Err(error) = outcome {
                 self.failed("chunk", &error, path);
             }
-        })
+        };
+        check_chunks_in_order(dataset, walk, |item| (depth == Depth::Deep).then_some(&item.1), check, tell)
     }
 
     /// Records where a chunk is stored in this file.
@@ -296,7 +298,13 @@ fn end_inside(file: &File, span: &Span) -> Option<u64> {
 }
 
 /// Checks that a chunk lies inside the file and, in depth, that it can be decoded.
-fn check_stored(dataset: &Dataset, chunk: &ChunkCoord, reference: &ChunkRef, depth: Depth) -> Result<()> {
+fn check_stored(
+    dataset: &Dataset,
+    chunk: &ChunkCoord,
+    reference: &ChunkRef,
+    depth: Depth,
+    stored: Option<Vec<Bytes>>,
+) -> Result<()> {
     let file = &dataset.file;
     for span in reference.spans().filter(|span| span.blob == BlobKey::Main) {
         if end_inside(file, span).is_none() {
@@ -313,5 +321,5 @@ fn check_stored(dataset: &Dataset, chunk: &ChunkCoord, reference: &ChunkRef, dep
         return Ok(());
     }
     // A separate operation, as for reading the chunk.
-    outside(|| check_chunk(dataset, chunk, reference))
+    outside(|| check_chunk(dataset, chunk, reference, stored))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hyperslab_core::{
     Array, Blob, ChunkCoord, ChunkRef, Depth, Error, Node, Report, Result, Store, check_chunk,
-    check_in_order, chunk_weight,
+    check_chunks_in_order,
 };
 use serde_json::{Map, Value, json};
 
@@ -171,12 +171,16 @@ impl Store for Netcdf3Store {
                         Ok(ControlFlow::Continue(()))
                     })
                 };
-                let check =
-                    |(chunk, reference): (ChunkCoord, ChunkRef)| check_chunk(&array, &chunk, &reference);
-                let weight = chunk_weight(array.schema());
-                check_in_order(weight, walk, check, |outcome: Result<()>| {
-                    outcome.err().iter().for_each(&mut tell)
-                })?;
+                let check = |(chunk, reference): (ChunkCoord, ChunkRef), stored| {
+                    check_chunk(&array, &chunk, &reference, stored)
+                };
+                check_chunks_in_order(
+                    &array,
+                    walk,
+                    |item| Some(&item.1),
+                    check,
+                    |outcome: Result<()>| outcome.err().iter().for_each(&mut tell),
+                )?;
             }
         }
         if self.header.records.is_none() {

@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
+use bytes::Bytes;
 use hyperslab_core::{
-    Array, ChunkCoord, ChunkRef, Depth, Error, Report, Result, Store, check_chunk, check_in_order,
-    child_path, chunk_weight,
+    ChunkCoord, ChunkRef, Depth, Error, Report, Result, Store, check_chunk, check_chunks_in_order, child_path,
 };
 
 use crate::array::ZarrArray;
@@ -114,22 +114,36 @@ fn check_objects(array: &ZarrArray, depth: Depth, seen: &mut Seen) -> Result<()>
             Ok(true)
         })
     };
-    let check = |met| match met {
+    let check = |met, stored| match met {
         Met::Chunk(chunk, reference) => {
-            check_stored(array, &chunk, &reference, depth).err().map(|error| ("chunk", error))
+            check_stored(array, &chunk, &reference, depth, stored).err().map(|error| ("chunk", error))
         }
         Met::Shard(error) => Some(("shard_index", error)),
     };
-    let walked =
-        check_in_order(chunk_weight(array.schema()), walk, check, |failure| seen.failures.extend(failure));
+    let walked = check_chunks_in_order(
+        array,
+        walk,
+        |met| match met {
+            Met::Chunk(_, reference) if depth == Depth::Deep => Some(reference),
+            _ => None,
+        },
+        check,
+        |failure| seen.failures.extend(failure),
+    );
     (seen.chunks, seen.outside) = (chunks, outside);
     walked
 }
 
-fn check_stored(array: &ZarrArray, chunk: &ChunkCoord, reference: &ChunkRef, depth: Depth) -> Result<()> {
+fn check_stored(
+    array: &ZarrArray,
+    chunk: &ChunkCoord,
+    reference: &ChunkRef,
+    depth: Depth,
+    stored: Option<Vec<Bytes>>,
+) -> Result<()> {
     array.check_size(reference)?;
     if depth == Depth::Quick {
         return Ok(());
     }
-    check_chunk(array, chunk, reference)
+    check_chunk(array, chunk, reference, stored)
 }

@@ -258,7 +258,8 @@ impl<'a> Chunk<'a> {
         }
         let bytes = decoded_bytes(self.array, self.coord, reference)?;
         if let Some(span) = reference.as_plain().filter(|span| span.length == bytes as u64) {
-            return plain(span);
+            let is_read = self.fetched.as_ref().is_some_and(|fetched| self.is_whole(fetched));
+            return if is_read { Ok(()) } else { plain(span) };
         }
         let stored = self.fetch_whole(reference)?;
         with_scratch(bytes, |scratch| self.array.decode(self.coord, reference, &stored, scratch))

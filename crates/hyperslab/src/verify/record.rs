@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use bytes::Bytes;
 use hyperslab_core::storage::{StageOptions, StagedFile};
-use hyperslab_core::{
-    Array, ChunkCoord, ChunkRef, Error, Node, Report, Result, check_in_order, chunk_weight,
-};
+use hyperslab_core::{Array, ChunkCoord, ChunkRef, Error, Node, Report, Result, check_chunks_in_order};
 use serde::{Deserialize, Serialize};
 
 use crate::{OpenStore, hash};
@@ -224,13 +223,16 @@ fn stored_chunks(array: &dyn Array, path: &str, chunks: &mut Vec<RecordedChunk>)
             Ok(std::ops::ControlFlow::Continue(()))
         })
     };
-    let check = |(chunk, reference): (ChunkCoord, ChunkRef)| -> Result<Option<RecordedChunk>> {
-        let spans: Vec<_> = reference.spans().collect();
+    let check = |(chunk, reference): (ChunkCoord, ChunkRef), fetched| -> Result<Option<RecordedChunk>> {
+        let stored: Option<Vec<Bytes>> = match fetched {
+            Some(stored) => Some(stored),
+            None => array.fetch(&reference.spans().collect::<Vec<_>>())?.into_iter().collect(),
+        };
+        // The object disappeared after it was listed.
+        let Some(stored) = stored else { return Ok(None) };
         let mut hasher = blake3::Hasher::new();
         let mut bytes = 0;
-        for stored in array.fetch(&spans)? {
-            // The object disappeared after it was listed.
-            let Some(stored) = stored else { return Ok(None) };
+        for stored in stored {
             hasher.update(&stored);
             bytes += stored.len() as u64;
         }
@@ -238,11 +240,17 @@ fn stored_chunks(array: &dyn Array, path: &str, chunks: &mut Vec<RecordedChunk>)
         Ok(Some(RecordedChunk { node: path.to_owned(), chunk: chunk.to_vec(), bytes, hash }))
     };
     let mut failed = None;
-    check_in_order(chunk_weight(array.schema()), walk, check, |outcome| match outcome {
-        Ok(recorded) => chunks.extend(recorded),
-        Err(why) => {
-            failed.get_or_insert(why);
-        }
-    })?;
+    check_chunks_in_order(
+        array,
+        walk,
+        |item| Some(&item.1),
+        check,
+        |outcome| match outcome {
+            Ok(recorded) => chunks.extend(recorded),
+            Err(why) => {
+                failed.get_or_insert(why);
+            }
+        },
+    )?;
     failed.map_or(Ok(()), Err)
 }

@@ -158,7 +158,7 @@ fn requests_and_bytes_of_every_command_are_these() {
                 (4, 133436),
                 (4, 133436),
                 (2, 66876),
-                (67, 133436),
+                (3, 133436),
             ],
         ),
         (
@@ -218,7 +218,7 @@ fn requests_and_bytes_of_every_command_are_these() {
                 (4, 134308),
                 (4, 134308),
                 (6, 4434),
-                (134, 135506),
+                (8, 135506),
             ],
         ),
         (

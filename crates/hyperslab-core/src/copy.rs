@@ -203,24 +203,62 @@ unsafe fn walk(outer: &[Axis], inner: Axis, source: *const u8, target: *mut u8, 
 ///
 /// `length` bytes must be valid for reads at `source` and for writes at `target`, and must not overlap.
 unsafe fn copy_run_swapped(source: *const u8, target: *mut u8, length: usize, writes: Writes) {
-    // SAFETY: by the caller's promise.
-    let from = unsafe { std::slice::from_raw_parts(source, length) };
     #[cfg(target_arch = "x86_64")]
-    if writes.streamed && 4096 % writes.swap == 0 {
-        // Swap in blocks that fit in the cache.
-        let mut piece = [0_u8; 4096];
-        for (number, part) in from.chunks(piece.len()).enumerate() {
-            copy_swapped(writes.swap, part, &mut piece);
-            // SAFETY: the piece starts inside the run.
-            let to = unsafe { target.add(number * piece.len()) };
-            // SAFETY: the piece is a part of the run, and lies on the stack.
-            unsafe { stream(piece.as_ptr(), to, part.len()) };
-        }
-        return;
-    }
+    let done = if writes.streamed && std::is_x86_feature_detected!("avx2") {
+        // SAFETY: by the caller's promise, and the processor has AVX2.
+        unsafe { stream_swapped(source, target, length, writes.swap) }
+    } else {
+        0
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let done = 0;
+    let left = length - done;
+    // SAFETY: `done` is at most the length.
+    let source = unsafe { source.add(done) };
+    // SAFETY: as above.
+    let target = unsafe { target.add(done) };
+    // SAFETY: by the caller's promise.
+    let from = unsafe { std::slice::from_raw_parts(source, left) };
     // SAFETY: by the caller's promise; nothing else refers to these bytes, which are initialised.
-    let to = unsafe { std::slice::from_raw_parts_mut(target, length) };
+    let to = unsafe { std::slice::from_raw_parts_mut(target, left) };
     copy_swapped(writes.swap, from, to);
+}
+
+/// Copies whole cache lines of numbers, reversing the bytes of each and bypassing the caches. Returns the number of bytes copied; 0 if
+/// the target does not start a cache line or the numbers have an odd size.
+///
+/// # Safety
+///
+/// As for [`copy_run_swapped`], on a processor with AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn stream_swapped(source: *const u8, target: *mut u8, length: usize, swap: usize) -> usize {
+    use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_shuffle_epi8, _mm256_stream_si256};
+    const LINE: usize = 64;
+    const WORD: usize = size_of::<__m256i>();
+    /// The numbers are reversed within lanes of this many bytes.
+    const LANE: usize = 16;
+    if !LANE.is_multiple_of(swap) || target.align_offset(LINE) != 0 {
+        return 0;
+    }
+    let places: [u8; WORD] = std::array::from_fn(|at| {
+        let at = at % LANE;
+        (at / swap * swap + swap - 1 - at % swap) as u8
+    });
+    // SAFETY: the array has the size of a word; the load is unaligned.
+    let places = unsafe { _mm256_loadu_si256(places.as_ptr().cast()) };
+    let whole = length / LINE * LINE;
+    for at in (0..whole).step_by(WORD) {
+        // SAFETY: `at` is inside the run.
+        let from = unsafe { source.add(at) };
+        // SAFETY: as above.
+        let to = unsafe { target.add(at) };
+        // SAFETY: a word from `at` on is inside the run; the load is unaligned.
+        let word = unsafe { _mm256_loadu_si256(from.cast()) };
+        // SAFETY: the target starts a cache line, so every word of it is aligned.
+        unsafe { _mm256_stream_si256(to.cast(), _mm256_shuffle_epi8(word, places)) };
+    }
+    whole
 }
 
 /// Copies single cells along one axis, reversing the bytes of each number.

@@ -235,6 +235,17 @@ fn tables_hold_decoded_values() {
 }
 
 #[test]
+fn data_sets_become_data_frames() {
+    let folder = months();
+    let folder = folder.path();
+    let text = output_of(folder, 0, &["convert", "data/a.nc", "all.csv"]);
+    assert!(text.contains("time_bnds"), "what is left out is named: {text}");
+    output_of(folder, 0, &["convert", "data/a.nc", "all.parquet"]);
+    output_of(folder, 0, &["convert", "data/a.nc", "part.csv", "--select", "time[:2], lat[1:4]"]);
+    python(&["frames", folder.to_str().unwrap()]);
+}
+
+#[test]
 fn named_types_and_characters_survive_edits() {
     let folder = kinds();
     let folder = folder.path();

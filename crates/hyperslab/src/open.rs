@@ -418,7 +418,7 @@ impl OpenStore {
 }
 
 /// Returns true if the array is the coordinate of the dimension with the same name.
-fn is_label(path: &str, schema: &hyperslab_core::ArraySchema) -> bool {
+pub(crate) fn is_label(path: &str, schema: &hyperslab_core::ArraySchema) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     matches!(&schema.dimensions[..], [Some(dimension)] if dimension == name)
 }

@@ -6,6 +6,7 @@
 //! | a table | its own, dimensions first |
 //! | an array of structs | one per member; preceded by one per dimension if there are several |
 //! | any other array | one per dimension (its labels, or positions if it has none), then `value`; decoded values in `.csv`, `.arrow` and `.parquet` |
+//! | several arrays on dimensions of the widest | one per dimension, then one per array with its name, repeated along dimensions that it lacks |
 //! | a geometry | one per axis, one per attribute, then `object` |
 
 mod array;
@@ -18,7 +19,7 @@ use hyperslab_core::{
     Batch, Batches, Column, DType, Data, Elements, Error, Result, StructType, element_to_json,
 };
 
-pub(crate) use array::run;
+pub(crate) use array::{axes_in, rows_together, run};
 pub use csv::write_csv;
 pub use json::write_json;
 pub use npy::write_npy;

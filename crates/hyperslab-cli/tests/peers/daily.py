@@ -191,6 +191,22 @@ def packed(folder):
     assert numbers == ["value", str(2**60 + 1), ""], numbers
 
 
+def frames(folder):
+    """All variables in one table, as xarray's data frame; scalar grid mappings and bounds are not columns of ours."""
+    import pandas
+
+    source = xarray.open_dataset(folder / "data" / "a.nc")
+    expected = source.drop_vars("time_bnds").to_dataframe().reset_index()
+    for name, read in (("all.csv", pandas.read_csv), ("all.parquet", pandas.read_parquet)):
+        found = read(folder / name)
+        assert set(found.columns) == {"time", "lat", "lon", "t", "name", "mask"}, found.columns
+        found["time"] = pandas.to_datetime(found.time).astype(expected.time.dtype)
+        ours = found[expected.columns]
+        pandas.testing.assert_frame_equal(ours, expected, check_dtype=False, rtol=1e-6)
+    part = pandas.read_csv(folder / "part.csv")
+    assert len(part) == 2 * 3 * source.lon.size and set(part.lat) == set(source.lat.values[1:4].tolist()), part
+
+
 def records(path):
     with netCDF4.Dataset(path) as file:
         time, t = file["time"][:], file["t"][:]
@@ -258,6 +274,8 @@ if __name__ == "__main__":
     folder = pathlib.Path(folder)
     if command == "make":
         make(folder)
+    elif command == "frames":
+        frames(folder)
     elif command == "same":
         same(folder, rest[0], rest[1:])
     elif command == "attrs":

@@ -1,12 +1,18 @@
 //! Converts one table, array or geometry to a file of rows: Arrow, Parquet, CSV and the like.
 
+use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hyperslab_core::{Attributes, Data, Elements, Error, GeometryQuery, Node, Result, Selection};
+use hyperslab_core::{
+    Array, Attributes, DType, Data, Elements, Error, GeometryQuery, Node, Result, Selection,
+};
 
 use super::copy::check_dense;
 use super::{ConvertOptions, ConvertReport, Progress};
+use crate::conventions::companions;
+use crate::open::is_label;
 use crate::rows::{self, Rows};
 use crate::written::written_chunks;
 use crate::{Format, OpenStore, export, geometry};
@@ -20,11 +26,12 @@ pub fn is_file_of_rows(target: &Path) -> bool {
 }
 
 /// Converts one node to a file in the format given by its extension: a table, an array (one row per element or struct) or a
-/// geometry (one row per vertex). The file appears complete or not at all.
+/// geometry (one row per vertex). If no node is named, the variables of a data set become the columns of one `.csv`, `.arrow` or
+/// `.parquet` file, as in a data frame of xarray. The file appears complete or not at all.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) if no node is named and there are several, for options that only arrays have, and if cancelled;
+/// [`Invalid`](Error::Invalid) if no node is named and there are several that do not fit together, for options that only arrays have, and if cancelled;
 /// otherwise any error from reading or writing.
 pub fn convert_to_rows(
     source: &OpenStore,
@@ -39,12 +46,18 @@ pub fn convert_to_rows(
             target.display()
         )));
     }
-    let node = match &options.node {
-        Some(node) => node.clone(),
-        None => source.only_node()?,
-    };
     let mut report = ConvertReport::default();
     let counted = Counted { progress, rows: AtomicU64::new(0), bytes: AtomicU64::new(0) };
+    let node = match options.node.clone().map_or_else(|| source.only_node(), Ok) {
+        Ok(node) => node,
+        Err(error) => {
+            let found = if rows::takes_decoded(target) { Variables::find(source)? } else { None };
+            let variables = found.ok_or(error)?;
+            variables.write(source, target, options, &counted, &mut report)?;
+            (report.rows, report.bytes) = (counted.rows.into_inner(), counted.bytes.into_inner());
+            return Ok(report);
+        }
+    };
     match source.find(&node)? {
         Node::Table(_) => {
             let table = source.table(&node)?;
@@ -86,6 +99,88 @@ pub fn convert_to_rows(
     }
     (report.rows, report.bytes) = (counted.rows.into_inner(), counted.bytes.into_inner());
     Ok(report)
+}
+
+/// The variables of a data set, which become columns of one file.
+struct Variables {
+    /// The first has the dimensions of all others.
+    columns: Vec<(String, Arc<dyn Array>)>,
+    /// Paths of variables that describe the columns on other dimensions, such as bounds.
+    others: Vec<String>,
+}
+
+impl Variables {
+    /// `None` if the store holds something other than variables of one group on dimensions of the widest.
+    fn find(source: &OpenStore) -> Result<Option<Self>> {
+        let mut arrays: Vec<(String, Arc<dyn Array>)> = Vec::new();
+        let mut is_other = false;
+        source.walk(&mut |path, node| {
+            match node {
+                Ok(Node::Group(_)) => {}
+                Ok(Node::Array(array)) if is_label(path, array.schema()) || array.schema().is_dimension => {}
+                Ok(Node::Array(array)) => arrays.push((path.to_owned(), array)),
+                _ => is_other = true,
+            }
+            Ok(())
+        })?;
+        let described: HashSet<String> =
+            arrays.iter().flat_map(|(_, array)| companions(&array.schema().attributes)).collect();
+        let is_companion = |path: &str| path.rsplit('/').next().is_some_and(|name| described.contains(name));
+        let widest = (0..arrays.len())
+            .rev()
+            .max_by_key(|&at| (!is_companion(&arrays[at].0), arrays[at].1.schema().grid.rank()));
+        let Some(widest) = widest else { return Ok(None) };
+        let (first, data) = arrays.remove(widest);
+        let group = |path: &str| path.rsplit_once('/').map_or("", |(group, _)| group).to_owned();
+        let schema = data.schema();
+        let fits = |path: &str, array: &dyn Array| {
+            group(path) == group(&first)
+                && rows::axes_in(schema, array.schema()).is_some()
+                && !matches!(array.schema().dtype, DType::Struct(_))
+        };
+        let named = rows::axes_in(schema, schema).is_some() && schema.grid.rank() > 0;
+        let (mut columns, others): (Vec<_>, Vec<_>) =
+            arrays.into_iter().partition(|(path, array)| fits(path, &**array));
+        if is_other || !named || others.iter().any(|(path, _)| !is_companion(path)) {
+            return Ok(None);
+        }
+        columns.insert(0, (first, Arc::clone(&data)));
+        let others = others.into_iter().map(|(path, _)| path).collect();
+        Ok(Some(Self { columns, others }))
+    }
+
+    fn write(
+        self,
+        source: &OpenStore,
+        target: &Path,
+        options: &ConvertOptions,
+        counted: &Counted<'_>,
+        report: &mut ConvertReport,
+    ) -> Result<()> {
+        let mut readers = Vec::new();
+        for (path, array) in self.columns {
+            let reader = source.reader(array);
+            if readers.is_empty() {
+                let positions = reader.resolve(&options.selection)?;
+                let written = written_chunks(&**reader.inner(), options.memory / 4)?;
+                check_dense(&reader, &positions, written.as_deref())?;
+            }
+            note_attributes(&path, &reader.schema().attributes, options, report)?;
+            let reader = if options.raw { reader } else { reader.decoded_nullable()? };
+            let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+            readers.push((name, reader));
+            report.arrays += 1;
+        }
+        for path in self.others {
+            let what = "it has other dimensions than the columns and was left out";
+            if options.strict {
+                return Err(Error::invalid(format!("{path}: {what}; nothing was written")));
+            }
+            report.change(&path, what);
+        }
+        let found = rows::rows_together(readers, &options.selection)?;
+        rows::write_staged(counted.through(found), target, options.stage())
+    }
 }
 
 /// Returns true if all attributes were written by the format itself.

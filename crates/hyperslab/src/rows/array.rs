@@ -1,10 +1,11 @@
 //! Dense arrays as rows, in C order, read one slab at a time.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use hyperslab_core::{
-    Batch, Column, DType, Elements, Error, Extents, Grid, Labels, Positions, Region, Result, Selection,
-    Values, product,
+    ArraySchema, Batch, Column, DType, Elements, Error, Extents, Grid, Labels, Positions, Region, Result,
+    Selection, Values, product,
 };
 
 use super::{Rows, members, plain_column};
@@ -28,28 +29,26 @@ impl ArrayReader {
     /// [`Invalid`](Error::Invalid) for a selection that the array does not have.
     pub fn rows(&self, selection: &Selection) -> Result<Rows<'static>> {
         let positions = self.resolve(selection)?;
-        let dtype = self.schema().dtype.clone();
         let mut along = self.row_dimensions(&positions)?;
-        let is_struct = matches!(dtype, DType::Struct(_));
+        let is_struct = matches!(self.schema().dtype, DType::Struct(_));
         if is_struct && positions.axes.iter().filter(|axis| axis.keep).count() <= 1 {
             along.clear();
         }
-        let mut columns: Vec<Column> = along.iter().map(RowDimension::column).collect();
+        let array = RowArray { reader: self.clone(), axes: (0..self.schema().grid.rank()).collect() };
+        Ok(rows_of_arrays(vec![("value".to_owned(), array)], positions, along))
+    }
+
+    /// The columns of its values: one named `name`, or one per member of structs.
+    fn value_columns(&self, name: &str) -> Vec<Column> {
         let nullable = self.schema().nullable || self.may_mark_missing();
-        match &dtype {
-            DType::Struct(fields) => columns.extend(
-                fields
-                    .members
-                    .iter()
-                    .map(|member| plain_column(&member.name, member.dtype.clone(), nullable)),
-            ),
-            _ => columns.push(plain_column("value", dtype.clone(), nullable)),
+        match &self.schema().dtype {
+            DType::Struct(fields) => fields
+                .members
+                .iter()
+                .map(|member| plain_column(&member.name, member.dtype.clone(), nullable))
+                .collect(),
+            dtype => vec![plain_column(name, dtype.clone(), nullable)],
         }
-        make_unique(&mut columns);
-        let blocks = slabs(self, &positions);
-        let rows =
-            ArrayRows { reader: self.clone(), positions, along, block: 0, blocks, ready: VecDeque::new() };
-        Ok(Rows { columns, batches: Box::new(rows) })
     }
 
     /// The dimension columns of rows: all dimensions that the positions keep, and those of single positions that have labels.
@@ -92,6 +91,106 @@ impl ArrayReader {
     }
 }
 
+/// Arrays on the dimensions of the first as rows, in C order: the columns of the dimensions as in [`ArrayReader::rows`], then one
+/// column per array with its name. An array on some of the dimensions is repeated along the others.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) if there is no array, if one has other dimensions, and for a selection that the first does not have.
+pub(crate) fn rows_together(
+    arrays: Vec<(String, ArrayReader)>,
+    selection: &Selection,
+) -> Result<Rows<'static>> {
+    let Some((_, first)) = arrays.first() else { return Err(Error::invalid("there are no arrays")) };
+    let positions = first.resolve(selection)?;
+    let along = first.row_dimensions(&positions)?;
+    let wide = Arc::clone(first.inner());
+    let arrays = arrays
+        .into_iter()
+        .map(|(name, reader)| {
+            let axes = axes_in(wide.schema(), reader.schema()).ok_or_else(|| {
+                Error::invalid(format!("{name} has other dimensions than the arrays beside it"))
+            })?;
+            Ok((name, RowArray { reader, axes }))
+        })
+        .collect::<Result<_>>()?;
+    Ok(rows_of_arrays(arrays, positions, along))
+}
+
+/// The axes of `wide` that an array has, in its own order; `None` if it has others, or other extents.
+pub(crate) fn axes_in(wide: &ArraySchema, own: &ArraySchema) -> Option<Vec<usize>> {
+    let axis_of = |axis: usize| {
+        let name = own.dimensions[axis].as_ref()?;
+        let found = wide.dimensions.iter().position(|dimension| dimension.as_ref() == Some(name))?;
+        (wide.shape()[found] == own.shape()[axis]).then_some(found)
+    };
+    let axes: Vec<usize> = (0..own.grid.rank()).map(axis_of).collect::<Option<_>>()?;
+    let is_unique = (1..axes.len()).all(|at| !axes[..at].contains(&axes[at]));
+    is_unique.then_some(axes)
+}
+
+fn rows_of_arrays(
+    arrays: Vec<(String, RowArray)>,
+    positions: Positions,
+    along: Vec<RowDimension>,
+) -> Rows<'static> {
+    let mut columns: Vec<Column> = along.iter().map(RowDimension::column).collect();
+    columns.extend(arrays.iter().flat_map(|(name, array)| array.reader.value_columns(name)));
+    make_unique(&mut columns);
+    let arrays: Vec<RowArray> = arrays.into_iter().map(|(_, array)| array).collect();
+    let blocks = slabs(&arrays, &positions);
+    let rows = ArrayRows { arrays, positions, along, block: 0, blocks, ready: VecDeque::new() };
+    Rows { columns, batches: Box::new(rows) }
+}
+
+/// An array whose values are columns of rows.
+struct RowArray {
+    reader: ArrayReader,
+    /// The axes of the rows that it has, in its own order.
+    axes: Vec<usize>,
+}
+
+impl RowArray {
+    /// Its values in the rows of these positions, each column with its type.
+    fn columns(&self, positions: &Positions) -> Result<Vec<(DType, Elements)>> {
+        let mut own = positions.clone();
+        own.axes = self.axes.iter().map(|axis| positions.axes[*axis]).collect();
+        let values = self.reader.mark_missing(self.reader.read_positions(own)?);
+        let elements = self.repeated(&values, positions)?;
+        Ok(match &values.dtype {
+            DType::Struct(fields) => {
+                let held = members(fields, &elements)?;
+                fields.members.iter().map(|member| member.dtype.clone()).zip(held).collect()
+            }
+            _ => vec![(values.dtype, elements)],
+        })
+    }
+
+    /// The values along all axes of the rows.
+    fn repeated(&self, values: &Values, positions: &Positions) -> Result<Elements> {
+        if self.axes.iter().copied().eq(0..positions.axes.len()) {
+            return Ok(values.elements.clone());
+        }
+        let counts: Extents = positions.axes.iter().map(|axis| axis.count).collect();
+        let mut strides: Extents = std::iter::repeat_n(0, counts.len()).collect();
+        let mut stride = 1;
+        for axis in self.axes.iter().rev() {
+            strides[*axis] = stride;
+            stride *= counts[*axis];
+        }
+        let place = |row: u64| {
+            let mut left = row;
+            (0..counts.len()).rev().fold(0, |at, axis| {
+                let along = left % counts[axis].max(1);
+                left /= counts[axis].max(1);
+                at + along * strides[axis]
+            })
+        };
+        let picks: Vec<_> = (0..product(&counts).unwrap_or(0)).map(|row| (0, place(row) as usize)).collect();
+        Elements::gather(&values.dtype, &[&values.elements], &picks)
+    }
+}
+
 /// A dimension column of rows.
 struct RowDimension {
     name: String,
@@ -131,15 +230,18 @@ fn make_unique(columns: &mut [Column]) {
     }
 }
 
-/// Divides the result into runs in C order that cover whole chunks if memory allows.
-fn slabs(reader: &ArrayReader, positions: &Positions) -> Grid {
-    let item = reader.schema().dtype.size().unwrap_or(64).max(1) as u64;
+/// Divides the result into runs in C order that cover whole chunks of the first array if memory allows.
+fn slabs(arrays: &[RowArray], positions: &Positions) -> Grid {
     let shape = positions.shape();
-    let slabs = Grid::slabs(&shape, item, SLAB_BYTES.min(reader.memory()));
+    let item = |array: &RowArray| array.reader.schema().dtype.size().unwrap_or(64).max(1) as u64;
+    let first = arrays.first().map(|array| &array.reader);
+    let memory = first.map_or(SLAB_BYTES, ArrayReader::memory);
+    let slabs = Grid::slabs(&shape, arrays.iter().map(item).sum(), SLAB_BYTES.min(memory));
+    let own = first.map_or(&[][..], |reader| reader.schema().grid.chunk_shape());
     let chunks: Vec<u64> = positions
         .axes
         .iter()
-        .zip(reader.schema().grid.chunk_shape())
+        .zip(own)
         .filter(|(axis, _)| axis.keep)
         .map(|(axis, chunk)| (chunk / axis.step.unsigned_abs()).max(1))
         .collect();
@@ -154,7 +256,8 @@ fn slabs(reader: &ArrayReader, positions: &Positions) -> Grid {
 }
 
 struct ArrayRows {
-    reader: ArrayReader,
+    /// The first has all axes.
+    arrays: Vec<RowArray>,
     positions: Positions,
     along: Vec<RowDimension>,
     block: u64,
@@ -186,24 +289,22 @@ impl ArrayRows {
     fn read(&mut self, region: &Region) -> Result<()> {
         let positions = within(&self.positions, region);
         let axes: Vec<_> = positions.axes.iter().filter(|axis| axis.keep).copied().collect();
-        let values = self.reader.mark_missing(self.reader.read_positions(positions.clone())?);
-        let columns = match &values.dtype {
-            DType::Struct(fields) => {
-                let held = members(fields, &values.elements)?;
-                fields.members.iter().map(|member| member.dtype.clone()).zip(held).collect()
-            }
-            dtype => vec![(dtype.clone(), values.elements.clone())],
-        };
-        for first in (0..rows_of(&values)).step_by(BATCH_ROWS) {
-            let count = BATCH_ROWS.min(rows_of(&values) - first);
+        let shape: Extents = axes.iter().map(|axis| axis.count).collect();
+        let total = product(&shape).unwrap_or(0) as usize;
+        let mut columns: Vec<(DType, Elements)> = Vec::new();
+        for array in &self.arrays {
+            columns.extend(array.columns(&positions)?);
+        }
+        for first in (0..total).step_by(BATCH_ROWS) {
+            let count = BATCH_ROWS.min(total - first);
             let mut batch =
                 Batch { rows: count, columns: Vec::with_capacity(self.along.len() + columns.len()) };
             for along in &self.along {
                 let column: Vec<i64> = match along.kept {
                     None => vec![along.start as i64; count],
                     Some(axis) => {
-                        let inner = product(&values.shape[axis + 1..]).unwrap_or(1).max(1);
-                        let extent = values.shape[axis].max(1);
+                        let inner = product(&shape[axis + 1..]).unwrap_or(1).max(1);
+                        let extent = shape[axis].max(1);
                         let place = |row: usize| {
                             let at = row as u64 / inner % extent;
                             axes[axis].start.wrapping_add_signed(axes[axis].step.wrapping_mul(at as i64))
@@ -221,10 +322,6 @@ impl ArrayRows {
         }
         Ok(())
     }
-}
-
-fn rows_of(values: &Values) -> usize {
-    values.len()
 }
 
 /// The positions of a region of the result.

@@ -15,6 +15,9 @@ pub(crate) enum Failure {
     Changed,
     /// The response did not match its header, so the request should be repeated.
     Broken(String),
+    /// Access to the object was denied. A bucket without list permission also responds like this for objects that do
+    /// not exist.
+    Denied(String),
     /// Anything else.
     Other(ErrorKind, String),
 }
@@ -39,9 +42,7 @@ impl From<object_store::Error> for Failure {
             E::NotFound { .. } => Self::Missing,
             E::AlreadyExists { .. } => Self::Other(ErrorKind::AlreadyExists, text()),
             E::Precondition { .. } | E::NotModified { .. } => Self::Changed,
-            E::PermissionDenied { .. } => {
-                Self::Other(ErrorKind::PermissionDenied, format!("access denied: {}", text()))
-            }
+            E::PermissionDenied { .. } => Self::Denied(format!("access denied: {}", text())),
             E::Unauthenticated { .. } => {
                 Self::Other(ErrorKind::PermissionDenied, format!("credentials refused: {}", text()))
             }
@@ -51,7 +52,7 @@ impl From<object_store::Error> for Failure {
             _ if says(&["non-partial response"]) => Self::NoRanges,
             // The same for listings that are denied.
             _ if says(&["status code: 401", "status code: 403"]) => {
-                Self::Other(ErrorKind::PermissionDenied, format!("access denied: {}", text()))
+                Self::Denied(format!("access denied: {}", text()))
             }
             _ if says(&["status code: 416"]) => Self::Other(ErrorKind::UnexpectedEof, text()),
             _ if says(&["redirect without LOCATION", "PermanentRedirect"]) => Self::Other(
@@ -73,21 +74,19 @@ impl From<object_store::Error> for Failure {
 }
 
 impl Failure {
-    /// Returns true if access was denied. A bucket without list permission also responds like this for objects that
-    /// do not exist.
-    pub(crate) const fn is_denied(&self) -> bool {
-        matches!(self, Self::Other(ErrorKind::PermissionDenied, _))
-    }
-
     /// Returns true if the failure concerns the object itself, so that repeating the request would fail again.
     pub(crate) const fn is_final(&self) -> bool {
-        matches!(self, Self::Other(kind, _) if !matches!(kind, ErrorKind::UnexpectedEof | ErrorKind::Interrupted))
+        match self {
+            Self::Denied(_) => true,
+            Self::Other(kind, _) => !matches!(kind, ErrorKind::UnexpectedEof | ErrorKind::Interrupted),
+            _ => false,
+        }
     }
 
     /// Returns true if the server rejected the request, so that nothing has changed.
     pub(crate) const fn is_refusal(&self) -> bool {
         match self {
-            Self::Missing | Self::Changed => true,
+            Self::Missing | Self::Changed | Self::Denied(_) => true,
             Self::NoRanges | Self::Broken(_) => false,
             Self::Other(kind, _) => {
                 matches!(
@@ -113,6 +112,7 @@ impl Failure {
                 ),
             ),
             Self::Broken(text) => Error::io(url, io::Error::new(ErrorKind::UnexpectedEof, text.clone())),
+            Self::Denied(text) => Error::io(url, io::Error::new(ErrorKind::PermissionDenied, text.clone())),
             Self::Other(kind, text) => Error::io(url, io::Error::new(*kind, text.clone())),
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -37,6 +37,8 @@ pub struct RemoteStorage {
     name: Arc<str>,
     known: Mutex<HashMap<String, Known>>,
     listed: Mutex<HashMap<String, Arc<Vec<StorageEntry>>>>,
+    /// A listing has succeeded, so that a denial is never a missing object.
+    may_list: AtomicBool,
     kept: Arc<Kept>,
     cache: Cache,
     disk: Option<Arc<DiskCache>>,
@@ -63,7 +65,17 @@ impl RemoteStorage {
     pub(crate) fn new(client: Arc<Client>, root: String, name: Arc<str>, cache: Cache) -> Self {
         let kept = Arc::new(Kept { bytes: AtomicU64::new(0), most: cache.memory });
         let disk = cache.folder.as_ref().map(|folder| Arc::new(DiskCache::new(folder, &name)));
-        Self { client, root, name, known: Mutex::default(), listed: Mutex::default(), kept, cache, disk }
+        Self {
+            client,
+            root,
+            name,
+            known: Mutex::default(),
+            listed: Mutex::default(),
+            may_list: AtomicBool::new(false),
+            kept,
+            cache,
+            disk,
+        }
     }
 
     /// The traffic so far, for everything on this server or bucket.
@@ -189,15 +201,22 @@ impl RemoteStorage {
                 }
             }
         };
+        if matches!(failure, Failure::Denied(_)) && !key.is_empty() {
+            // A shard or another object of data, not a document that may be missing.
+            self.known().remove(key);
+            return Err(failure.to_error(&self.url(key)));
+        }
         self.absent(key, &failure).map(|()| None)
     }
 
-    /// Remembers that there is no such object, or returns the error. A bucket without list permission also denies
-    /// access to objects that do not exist. If other objects were readable, the credentials are valid and the object
+    /// Remembers that there is no such document, or returns the error. A bucket without list permission also denies
+    /// access to objects that do not exist. If other objects were readable, the credentials are valid and the document
     /// is missing.
     fn absent(&self, key: &str, failure: &Failure) -> Result<()> {
         let found = || self.known().values().any(|known| matches!(known, Known::Object(_)));
-        if matches!(failure, Failure::Missing) || failure.is_denied() && found() {
+        let is_hidden =
+            || matches!(failure, Failure::Denied(_)) && !self.may_list.load(Ordering::Relaxed) && found();
+        if matches!(failure, Failure::Missing) || is_hidden() {
             self.remember(key, Known::Missing);
             return Ok(());
         }
@@ -217,6 +236,7 @@ impl RemoteStorage {
     }
 
     fn entries(&self, key: &str, listed: Listed) -> Vec<StorageEntry> {
+        self.may_list.store(true, Ordering::Relaxed);
         let name = |path: &Path| path.filename().unwrap_or_default().to_owned();
         let folders = listed.prefixes.iter().map(|path| StorageEntry {
             name: name(path),
@@ -491,7 +511,7 @@ impl Storage for RemoteStorage {
                     Some(Ok(fetched)) if fetched.version.size > DOCUMENT => {
                         self.remember_object(key, path, fetched.version.clone());
                     }
-                    Some(Err(failure)) if failure.is_denied() => {
+                    Some(Err(failure @ Failure::Denied(_))) => {
                         return self.absent(key, failure).map(|()| None);
                     }
                     Some(answer) => self.record_response(key, path, answer),
@@ -507,7 +527,7 @@ impl Storage for RemoteStorage {
     }
 
     fn room(&self) -> u64 {
-        self.kept.most.saturating_sub(self.kept.bytes.load(std::sync::atomic::Ordering::Relaxed))
+        self.kept.most.saturating_sub(self.kept.bytes.load(Ordering::Relaxed))
     }
 
     fn below(&self, key: &str) -> Option<Arc<dyn Storage>> {

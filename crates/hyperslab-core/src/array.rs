@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Attributes, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, DType, Elements, Error, FetchCost, Grid,
-    OutputSlot, PlannedChunk, Result, Span, StoredArray, StoredForm,
+    ObjectPlace, OutputSlot, PlannedChunk, Result, Span, StoredArray, StoredForm,
 };
 
 /// A dense array of some format.
@@ -171,6 +171,16 @@ pub trait Array: Send + Sync + Debug {
     /// As [`blob`](Self::blob) and [`Blob::read`].
     fn fetch(&self, spans: &[&Span]) -> Result<Vec<Option<Bytes>>> {
         fetch_from_blobs(self, spans)
+    }
+
+    /// Where the bytes of a blob are, for programs that read them without this array.
+    ///
+    /// # Errors
+    ///
+    /// As [`blob`](Self::blob).
+    fn place(&self, blob: &BlobKey) -> Result<ObjectPlace> {
+        let _ = blob;
+        Ok(ObjectPlace::Object)
     }
 
     /// What [`fetch`](Self::fetch) would request for these spans. Requests none of them.

@@ -130,8 +130,8 @@ pub use secret::{SecretKey, wipe};
 pub use selection::{AxisPositions, AxisSelection, Positions, Selection, SelectionItem, dimension_axis};
 pub use sink::{ArraySink, ArraySpec, EncodedChunk, Sink, cannot_grow};
 pub use storage::{
-    ByteRange, ListedObject, LocalStorage, MAPPED_FROM, MemoryStorage, ObjectRange, ObjectStat, Storage,
-    StorageEntry, read_spans, read_spans_cost,
+    ByteRange, ListedObject, LocalStorage, MAPPED_FROM, MemoryStorage, ObjectPlace, ObjectRange, ObjectStat,
+    Storage, StorageEntry, read_spans, read_spans_cost,
 };
 pub use store::{Depth, Node, NodeKind, Store, child_path, is_child_path, normal_path};
 pub use stored::{

@@ -65,8 +65,8 @@ pub use leftovers::{Leftover, LeftoverState, clean_leftovers};
 pub use local::LocalFile;
 pub use lock::StoreLock;
 pub use objects::{
-    ByteRange, ListedObject, LocalStorage, MAPPED_FROM, MemoryStorage, ObjectRange, ObjectStat, Storage,
-    StorageEntry, read_spans, read_spans_cost,
+    ByteRange, ListedObject, LocalStorage, MAPPED_FROM, MemoryStorage, ObjectPlace, ObjectRange, ObjectStat,
+    Storage, StorageEntry, read_spans, read_spans_cost,
 };
 pub use trace::{Step, Trace};
 pub use writer::{StageObject, StageWriter};

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use hyperslab_core::{
     Array, ArraySchema, Blob, BlobKey, ByteRange, CellOrder, ChunkCoord, ChunkRef, Coverage, DType, Edges,
-    Elements, Error, Extents, FetchCost, Fill, Grid, ObjectRange, PartialOutput, Place, PlannedChunk, Result,
-    Span, Storage, StoredForm, UNKNOWN_LENGTH, claimed_memory, product, read_spans, read_spans_cost,
+    Elements, Error, Extents, FetchCost, Fill, Grid, ObjectPlace, ObjectRange, PartialOutput, Place,
+    PlannedChunk, Result, Span, Storage, StoredForm, UNKNOWN_LENGTH, claimed_memory, product, read_spans,
+    read_spans_cost,
 };
 
 use crate::elements::ElementStream;
@@ -716,6 +717,13 @@ impl Array for ZarrArray {
         };
         recycle(decoded);
         elements
+    }
+
+    fn place(&self, blob: &BlobKey) -> Result<ObjectPlace> {
+        match blob {
+            BlobKey::Named(name) => self.directory.place(name),
+            BlobKey::Main => Ok(ObjectPlace::Object),
+        }
     }
 
     fn stored_form(&self, _: &ChunkCoord, reference: &ChunkRef) -> Option<StoredForm> {

@@ -9,6 +9,7 @@
 //! | dimension names | attribute `_ARRAY_DIMENSIONS` | field `dimension_names` |
 //! | `_FillValue` | field `fill_value` | attribute `_FillValue`; floats as base64 of a little-endian double |
 //! | `_FillValue` of text | field `fill_value` | attribute `missing_value`: xarray does not open an array of text with `_FillValue` |
+//! | `_FillValue` of another type, or several | attribute `_FillValue` | attribute `missing_value`: xarray does not open a store with such a `_FillValue` |
 
 use hyperslab_core::{Attribute, Attributes, DType, Elements, Fill, Result, Values};
 use serde_json::{Map, Value, json};
@@ -155,18 +156,43 @@ pub(crate) fn to_v3(attributes: &Attributes, dtype: &DType) -> Map<String, Value
     let Some(marker) = attributes.get(FILL_VALUE) else { return document };
     if let Some(marker) = marker_to_v3(marker, dtype) {
         document.insert(FILL_VALUE.to_owned(), marker);
-    } else if is_text(dtype) {
-        document.shift_remove(FILL_VALUE);
+        return document;
+    }
+    let Some(marker) = document.shift_remove(FILL_VALUE) else { return document };
+    if is_text(dtype) {
         if let Some(text) = text_marker_in_v3(attributes, dtype) {
             document.insert(MISSING_VALUE.to_owned(), Value::String(text));
         }
+    } else {
+        let other = document.remove(MISSING_VALUE);
+        document.insert(MISSING_VALUE.to_owned(), both_markers(other, marker));
     }
     document
 }
 
-/// The change to the missing-value marker of text in v3; `None` if there is no marker.
+/// All markers of an array, as one value or a list.
+fn both_markers(other: Option<Value>, marker: Value) -> Value {
+    let items = |value: Value| match value {
+        Value::Array(items) => items,
+        single => vec![single],
+    };
+    let mut all = other.map_or_else(Vec::new, items);
+    for marker in items(marker) {
+        if !all.contains(&marker) {
+            all.push(marker);
+        }
+    }
+    if all.len() == 1 { all.remove(0) } else { Value::Array(all) }
+}
+
+/// The change to the missing-value marker in v3; `None` if there is no marker or it is stored as it is.
 pub(crate) fn changed_marker_in_v3(attributes: &Attributes, dtype: &DType) -> Option<&'static str> {
-    attributes.get(FILL_VALUE).filter(|_| is_text(dtype))?;
+    let marker = attributes.get(FILL_VALUE)?;
+    if !is_text(dtype) {
+        return marker_to_v3(marker, dtype).is_none().then_some(
+            "_FillValue is not one value of the array's type; it is stored as missing_value, so that xarray opens the store",
+        );
+    }
     Some(match text_marker_in_v3(attributes, dtype) {
         Some(_) => "_FillValue is stored as missing_value, in which xarray reads markers of text",
         None => "_FillValue is left out, because xarray reads no markers of such text from Zarr 3",
@@ -300,6 +326,24 @@ mod tests {
             let Some(Attribute::Values(values)) = back.get(FILL_VALUE) else { panic!("{dtype}") };
             assert_eq!((&values.dtype, values.elements.as_fixed().unwrap().as_ref()), (&dtype, &bytes[..]));
         }
+    }
+
+    #[test]
+    fn markers_that_are_no_element_become_missing_values() {
+        let number =
+            |number: f64| Values::scalar(DType::Float64, Elements::fixed(number.to_ne_bytes().to_vec()));
+        for (dtype, value, document) in [
+            (DType::Float32, 1e20, json!(1e20)),
+            (DType::Int32, 2.5, json!(2.5)),
+            (DType::Int16, 99_999.0, json!(99_999.0)),
+        ] {
+            let own = Attributes::from_iter([(FILL_VALUE, number(value).unwrap())]);
+            assert_eq!(Value::Object(to_v3(&own, &dtype)), json!({MISSING_VALUE: document}), "{dtype}");
+            assert!(changed_marker_in_v3(&own, &dtype).is_some());
+        }
+        let mut own = Attributes::from_iter([(FILL_VALUE, number(2.5).unwrap())]);
+        own.set(MISSING_VALUE, number(-1.0).unwrap());
+        assert_eq!(Value::Object(to_v3(&own, &DType::Int32)), json!({MISSING_VALUE: [-1.0, 2.5]}));
     }
 
     #[test]

@@ -15,8 +15,8 @@ use bytes::Bytes;
 use hyperslab_codec::deflate;
 use hyperslab_core::storage::{StageOptions, StagedFile};
 use hyperslab_core::{
-    Blob, BlobPart, ByteRange, Error, FetchCost, LocalStorage, MemoryBlob, ObjectRange, ObjectStat, Place,
-    Result, Storage, StorageEntry,
+    Blob, BlobPart, ByteRange, Error, FetchCost, LocalStorage, MemoryBlob, ObjectPlace, ObjectRange,
+    ObjectStat, Place, Result, Storage, StorageEntry,
 };
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
@@ -210,6 +210,13 @@ impl Storage for ZipStorage {
         let name = format!("{}/{key}", self.name);
         let part = BlobPart::new(name, Arc::clone(&self.blob), self.start_of(member)?, member.stored)?;
         Ok(Some(Arc::new(part)))
+    }
+
+    fn place(&self, key: &str) -> Result<ObjectPlace> {
+        match self.members.get(key) {
+            Some(member) if !member.deflated => self.start_of(member).map(ObjectPlace::InFile),
+            _ => Ok(ObjectPlace::Encoded),
+        }
     }
 
     fn is_remote(&self) -> bool {

@@ -14,6 +14,17 @@ pub use memory::MemoryStorage;
 
 use crate::{Blob, BlobKey, Error, FetchCost, Result, Span};
 
+/// Where the bytes of an object are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectPlace {
+    /// In an object of their own, named by the location and the key.
+    Object,
+    /// In the single file that is the location, from this byte on.
+    InFile(u64),
+    /// Nowhere as they are: the file that is the location holds them in another form, such as compressed.
+    Encoded,
+}
+
 /// The objects at a location: the files of a folder, the objects of a bucket under a prefix.
 ///
 /// Keys are `/`-separated and relative to the location. A key never leaves it.
@@ -35,6 +46,16 @@ pub trait Storage: Send + Sync + Debug {
     ///
     /// As [`open`](Self::open).
     fn stat(&self, key: &str) -> Result<Option<ObjectStat>>;
+
+    /// Where the bytes of an object are, for programs that read them without this storage.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    fn place(&self, key: &str) -> Result<ObjectPlace> {
+        let _ = key;
+        Ok(ObjectPlace::Object)
+    }
 
     /// The entries directly under this key, sorted by name. The empty key is the location itself.
     ///

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Array, Attributes, BlobKey, ByteOrder, ChunkCoord, ChunkRef, Elements, Error, Extents, Fill, Layout,
-    Positions, Region, Result, StoredClass, StoredStep, copy_box, product, read_serial, swap_bytes,
+    Array, Attributes, BlobKey, ByteOrder, CellOrder, ChunkCoord, ChunkRef, Elements, Error, Extents, Fill,
+    Layout, ObjectPlace, Positions, Region, Result, StoredClass, StoredStep, copy_box, product, read_serial,
+    swap_bytes,
 };
 use serde_json::{Value, json};
 
@@ -125,7 +126,9 @@ impl<'a> Export<'a> {
             reason: None,
             whole: None,
         };
-        if schema.dtype.is_fixed() {
+        if matches!(schema.order, CellOrder::Axes(_)) {
+            export.reason = Some("cells in an order that Zarr v2 lacks".to_owned());
+        } else if schema.dtype.is_fixed() {
             export.find_form()?;
             export.find_whole();
         } else {
@@ -166,6 +169,10 @@ impl<'a> Export<'a> {
             return Ok(None);
         }
         let Some(form) = self.array.stored_form(coord, reference) else {
+            let bytes = schema.decoded_bytes(coord).map(|bytes| bytes as u64);
+            if let (true, Some(span)) = (cfg!(target_endian = "little"), reference.as_plain()) {
+                return Ok((Some(span.length) == bytes).then(|| (false, Vec::new())));
+            }
             return Ok(self.is_big_endian(coord, reference)?.then(|| (true, Vec::new())));
         };
         let (big, steps) = match form.steps.split_first() {
@@ -228,7 +235,8 @@ impl<'a> Export<'a> {
         let (shape, chunk) = (schema.shape(), schema.grid.chunk_shape());
         let clipped = shape.iter().zip(chunk).any(|(extent, chunk)| !extent.is_multiple_of(*chunk));
         let slabs = shape.iter().zip(chunk).skip(1).all(|(extent, chunk)| extent == chunk);
-        if !clipped || !slabs || !self.steps.is_empty() || self.reason.is_some() {
+        let in_order = schema.order == CellOrder::RowMajor;
+        if !clipped || !slabs || !in_order || !self.steps.is_empty() || self.reason.is_some() {
             return;
         }
         let mut sorted: Vec<_> = self.chunks.iter().collect();
@@ -275,8 +283,10 @@ impl<'a> Export<'a> {
         };
         if let Some((blob, offset, length)) = &self.whole {
             let origin: Extents = self.chunk_shape.iter().map(|_| 0).collect();
-            found.insert(key(&origin), self.target(blob, Some((*offset, *length))));
-            return Ok(found);
+            if let Some(target) = self.target(blob, *offset, Some(*length))? {
+                found.insert(key(&origin), target);
+                return Ok(found);
+            }
         }
         let mut copied = 0_u64;
         for (coord, reference) in &self.chunks {
@@ -321,17 +331,30 @@ impl<'a> Export<'a> {
         }
         json!({
             "zarr_format": 2, "shape": schema.shape(), "chunks": self.chunk_shape, "dtype": data_type,
-            "order": "C", "fill_value": fill_value, "compressor": null,
+            "order": if self.is_fortran() { "F" } else { "C" }, "fill_value": fill_value, "compressor": null,
             "filters": if filters.is_empty() { Value::Null } else { Value::Array(filters) },
         })
     }
 
-    fn target(&self, blob: &BlobKey, range: Option<(u64, u64)>) -> Reference {
-        let url: Arc<str> = match blob {
-            BlobKey::Main => self.options.url.as_str().into(),
-            BlobKey::Named(name) => format!("{}/{name}", self.options.url.trim_end_matches('/')).into(),
+    /// Returns true if the first axis of the stored chunks varies fastest.
+    fn is_fortran(&self) -> bool {
+        self.array.schema().order == CellOrder::ColumnMajor && self.reason.is_none()
+    }
+
+    /// A reference to bytes of a blob from an offset on, all of them if there is no length; `None` if other programs
+    /// cannot read them there.
+    fn target(&self, blob: &BlobKey, offset: u64, length: Option<u64>) -> Result<Option<Reference>> {
+        let whole = || self.options.url.as_str().into();
+        let (url, start): (Arc<str>, u64) = match (self.array.place(blob)?, blob) {
+            (ObjectPlace::Encoded, _) => return Ok(None),
+            (ObjectPlace::InFile(start), _) => (whole(), start),
+            (ObjectPlace::Object, BlobKey::Main) => (whole(), 0),
+            (ObjectPlace::Object, BlobKey::Named(name)) => {
+                (format!("{}/{name}", self.options.url.trim_end_matches('/')).into(), 0)
+            }
         };
-        Reference::Target { url, range }
+        let range = length.and_then(|length| Some((start.checked_add(offset)?, length)));
+        Ok(Some(Reference::Target { url, range }))
     }
 
     /// A reference to the stored bytes, if they match the document's codecs.
@@ -343,8 +366,13 @@ impl<'a> Export<'a> {
         let same =
             whole && self.form(coord, reference)?.is_some_and(|form| form == (self.big, self.steps.clone()));
         let Some(span) = reference.spans().next().filter(|_| same) else { return Ok(None) };
-        let range = (!span.is_whole()).then_some((span.offset, span.length));
-        Ok(Some(self.target(&span.blob, range)))
+        let is_object = self.array.place(&span.blob)? == ObjectPlace::Object;
+        let length = match span.is_whole() {
+            false => Some(span.length),
+            true if is_object => None,
+            true => Some(self.array.blob(&span.blob)?.len()?),
+        };
+        self.target(&span.blob, span.offset, length)
     }
 
     /// The chunk encoded by the document's codecs, padded at the end of the array.
@@ -362,7 +390,12 @@ impl<'a> Export<'a> {
             (Some(part), Some(item)) => {
                 let mut out = vec![0; cells.checked_mul(item).ok_or_else(too_large)?];
                 let from = Layout::packed(&region.shape, item);
-                let to = Layout::packed(&self.chunk_shape, item);
+                let order = if self.is_fortran() { CellOrder::ColumnMajor } else { CellOrder::RowMajor };
+                let strides = order.strides(&self.chunk_shape);
+                let to = Layout {
+                    offset: 0,
+                    strides: strides.iter().map(|stride| *stride as isize * item as isize).collect(),
+                };
                 copy_box(part, &from, &mut out, &to, &region.shape, item)?;
                 if self.big {
                     dtype::apply_swaps(&dtype::all_swaps(&schema.dtype), item, &mut out);

@@ -121,6 +121,13 @@ macro_rules! forward_to {
             self.$inner.fetch(spans)
         }
 
+        fn place(
+            &self,
+            blob: &hyperslab_core::BlobKey,
+        ) -> hyperslab_core::Result<hyperslab_core::ObjectPlace> {
+            self.$inner.place(blob)
+        }
+
         fn fetch_cost(
             &self,
             spans: &[&hyperslab_core::Span],

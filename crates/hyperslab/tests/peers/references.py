@@ -7,6 +7,7 @@
 import json
 import pathlib
 import sys
+import zipfile
 
 import fsspec
 import h5py
@@ -14,7 +15,7 @@ import netCDF4
 import numpy as np
 import scipy.io
 import zarr
-from zarr.storage import FsspecStore
+from zarr.storage import FsspecStore, ZipStore
 
 command, folder = sys.argv[1], pathlib.Path(sys.argv[2])
 
@@ -56,6 +57,14 @@ def make():
     values["d"] = {"v": smooth.astype("f4"), "w": smooth.astype("f4")}
     with h5py.File(folder / "a.h5") as file:
         file.visititems(lambda name, node: values["a"].update({name: node[()]}) if isinstance(node, h5py.Dataset) else None)
+    np.save(folder / "f.npy", np.asfortranarray(smooth))
+    values["f"] = {"": smooth}
+    for name, method in (("y", zipfile.ZIP_STORED), ("z", zipfile.ZIP_DEFLATED)):
+        with ZipStore(folder / f"{name}.zip", mode="w", compression=method) as store:
+            group = zarr.open_group(store, zarr_format=2)
+            for order in "CF":
+                group.create_array(order, shape=smooth.shape, chunks=(8, 20), dtype="f8", order=order, compressors=None)[:] = smooth
+        values[name] = {"C": smooth, "F": smooth}
     for name, arrays in values.items():
         np.savez(folder / f"{name}.npz", **{path.replace("/", "~"): value for path, value in arrays.items()})
     from kerchunk.hdf import SingleHdf5ToZarr
@@ -68,13 +77,13 @@ def make():
 
 
 def check():
-    for name in ("a", "b", "c", "d"):
+    for name in ("a", "b", "c", "d", "f", "y", "z"):
         document = json.loads((folder / f"{name}.json").read_text())
         filesystem = fsspec.filesystem("reference", fo=document, asynchronous=True, remote_protocol="file")
-        group = zarr.open_group(FsspecStore(filesystem, read_only=True), mode="r", zarr_format=2)
+        group = zarr.open(FsspecStore(filesystem, read_only=True), mode="r", zarr_format=2)
         expected = np.load(folder / f"{name}.npz")
         for key in expected.files:
-            array = group[key.replace("~", "/")]
+            array = group[key.replace("~", "/")] if key else group
             found = array[...] if array.shape else np.asarray(array[()])
             assert found.dtype.newbyteorder("=") == expected[key].dtype.newbyteorder("="), (name, key, found.dtype)
             assert np.array_equal(found, expected[key]), (name, key)

@@ -16,10 +16,10 @@ pub trait Externals: Send + Sync + Debug {
     /// If the file exists but cannot be opened.
     fn open(&self, name: &str) -> Result<Option<External>>;
 
-    /// Returns false if no other file is ever opened. A file that is not opened may then well exist, so it must not count as
-    /// missing.
-    fn follows_files(&self) -> bool {
-        true
+    /// Returns true if a file with this name may not be opened. Such a file may well exist, so it must not count as missing.
+    fn refuses(&self, name: &str) -> bool {
+        let _ = name;
+        false
     }
 }
 
@@ -41,8 +41,8 @@ impl Externals for NoExternals {
         Ok(None)
     }
 
-    fn follows_files(&self) -> bool {
-        false
+    fn refuses(&self, _name: &str) -> bool {
+        true
     }
 }
 
@@ -111,6 +111,12 @@ impl Externals for Siblings {
         }
         Ok(None)
     }
+
+    /// Names that lead out of the folder, and hidden files.
+    fn refuses(&self, name: &str) -> bool {
+        let is_hidden = |part: &str| part.starts_with('.') && part != "." && part != "..";
+        self.key(name).is_none_or(|key| key.split('/').any(is_hidden))
+    }
 }
 
 /// Any file on this machine.
@@ -177,6 +183,10 @@ mod tests {
         assert!(folder.open("../secret").unwrap().is_none());
         assert!(folder.open(outer.path().join("secret").to_str().unwrap()).unwrap().is_none());
         assert!(folder.open(".hidden").unwrap().is_none());
+        assert!(
+            ["../secret", "/elsewhere/a", ".hidden", "sub/.b"].map(|name| folder.refuses(name)) == [true; 4]
+        );
+        assert!(!folder.refuses("./missing"));
         assert!(folder.open("./a").unwrap().is_some());
         // A file that was moved together with its neighbours, and those in folders below it.
         assert!(folder.open("/elsewhere/a").unwrap().is_some());

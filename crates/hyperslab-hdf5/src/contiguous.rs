@@ -65,10 +65,10 @@ impl External {
         if let Some(blob) = lock(&self.open).get(name) {
             return Ok(Arc::clone(blob));
         }
-        if !file.externals.follows_files() {
-            return Err(not_followed(file, "the data of a dataset", name));
-        }
         let Some(Opened { blob, .. }) = file.externals.open(name)? else {
+            if file.externals.refuses(name) {
+                return Err(not_followed(file, "the data of a dataset", name));
+            }
             return Err(Error::not_found(Arc::clone(&file.name), format!("the external file {name}")));
         };
         lock(&self.open).insert(name.to_owned(), Arc::clone(&blob));

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyperslab_core::{
     Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Edges, Elements, Error, Fill, Grid,
-    Layout as Strides, ObjectId, Place, Result, StoredArray, StoredForm, StoredLayout, StoredStep, TypeName,
-    copy_box, product, recycle_scratch, swap_bytes, take_scratch,
+    Layout as Strides, ObjectId, ObjectPlace, Place, Result, StoredArray, StoredForm, StoredLayout,
+    StoredStep, TypeName, copy_box, product, recycle_scratch, swap_bytes, take_scratch,
 };
 use smallvec::SmallVec;
 
@@ -398,6 +398,11 @@ impl Array for Dataset {
         let whole = product(&shape).and_then(|cells| cells.checked_mul(self.element.stored as u64));
         let filtered = steps.iter().any(|step| *step != StoredStep::Typed);
         (filtered || Some(reference.stored_bytes()) == whole).then_some(StoredForm { shape, steps })
+    }
+
+    fn place(&self, blob: &BlobKey) -> Result<ObjectPlace> {
+        let is_encoded = self.file.is_joined && *blob == BlobKey::Main;
+        Ok(if is_encoded { ObjectPlace::Encoded } else { ObjectPlace::Object })
     }
 
     fn visit_chunks(

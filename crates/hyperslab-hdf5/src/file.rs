@@ -123,6 +123,8 @@ pub(crate) struct File {
     /// The number of bytes stored: fewer if a driver leaves gaps between files.
     pub(crate) stored: u64,
     pub(crate) superblock: Superblock,
+    /// The blob joins several files.
+    pub(crate) is_joined: bool,
     pub(crate) externals: Arc<dyn Externals>,
     /// The number of files opened to get here, because external links may form a cycle.
     pub(crate) distance: u32,
@@ -153,6 +155,7 @@ impl File {
             stored: blob.len()?,
             blob,
             superblock,
+            is_joined: false,
             externals,
             distance,
             shared: OnceLock::new(),
@@ -171,6 +174,7 @@ impl File {
             file.length = whole.blob.len()?;
             file.stored = whole.stored;
             file.blob = whole.blob;
+            file.is_joined = true;
         }
         // If the extension cannot be read, continue without its messages.
         file.image = file.operation(|| CacheImage::read(&file)).unwrap_or_default();

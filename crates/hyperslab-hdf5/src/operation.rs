@@ -93,12 +93,6 @@ impl File {
         with_budget(|budget| budget.allocate(bytes, what))
     }
 
-    /// Fails if the budget is exhausted. For code that continues after errors.
-    pub(crate) fn exhausted(&self, what: &'static str) -> Result<()> {
-        self.spend(0, what)?;
-        self.allocate(1, what)
-    }
-
     /// Allocates zeroed memory, drawn from the budget.
     pub(crate) fn zeroed(&self, bytes: usize, what: &'static str) -> Result<Vec<u8>> {
         match current() {

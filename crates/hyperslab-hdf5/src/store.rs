@@ -292,10 +292,10 @@ pub(crate) fn open_external(file: &Arc<File>, name: &str) -> Result<Option<Arc<F
     Ok(Some(Arc::new(File::open(blob, externals, file.distance + 1)?)))
 }
 
-/// The error for data in another file, if external files may not be opened.
+/// The error for data in another file that may not be opened.
 pub(crate) fn not_followed(file: &File, what: &str, other: &str) -> Error {
     Error::invalid(format!(
-        "{}: {what} is in {other}, which is not followed: the policy for external files is none",
+        "{}: {what} is in {other}, which the policy for external files does not allow to be opened; allow any",
         file.name
     ))
 }

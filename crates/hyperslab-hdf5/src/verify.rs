@@ -192,7 +192,7 @@ impl Check<'_> {
         let (mut here, mut elsewhere) = (0, 0);
         for (file, name, source) in own.sources() {
             match source {
-                Err(error) if !own.follows(file) => {
+                Err(error @ Error::Invalid { .. }) if own.refuses(file) => {
                     self.report.warning("virtual_source", error.to_string());
                     self.report.at_node(path);
                 }

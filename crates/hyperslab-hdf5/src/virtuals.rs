@@ -97,35 +97,18 @@ impl Virtual {
         Ok(())
     }
 
-    /// Returns an error for a source in another file if no other file may be opened. The source may exist, so its part must not
-    /// read as the fill value.
-    fn check_followed(&self, file: &str, dataset: &str) -> Result<()> {
-        if self.follows(file) {
-            return Ok(());
-        }
-        Err(not_followed(&self.file, &format!("the source {dataset} of a virtual dataset"), file))
-    }
-
-    /// Returns true if sources in this file may be opened.
-    pub(crate) fn follows(&self, file: &str) -> bool {
-        file == "." || self.file.externals.follows_files()
+    /// Returns true if this file may not be opened. A source in it may exist, so its part must not read as the fill value.
+    pub(crate) fn refuses(&self, file: &str) -> bool {
+        file != "." && self.file.externals.refuses(file)
     }
 
     /// A source; `None` if it does not exist, which reads as the fill value.
     fn source(&self, file: &str, dataset: &str) -> Result<Option<Arc<Dataset>>> {
-        self.check_followed(file, dataset)?;
         let key = (file.to_owned(), dataset.to_owned());
         if let Some(source) = lock(&self.sources).get(&key) {
             return Ok(source.clone());
         }
-        let source = match self.open(file, dataset) {
-            Ok(source) => source,
-            // A source that cannot be read counts as missing, unless the budget is exhausted: then it may well exist.
-            Err(_) => {
-                self.file.exhausted(MAPPING)?;
-                None
-            }
-        };
+        let source = self.open(file, dataset)?;
         lock(&self.sources).insert(key, source.clone());
         Ok(source)
     }
@@ -140,12 +123,15 @@ impl Virtual {
     }
 
     fn open(&self, file: &str, dataset: &str) -> Result<Option<Arc<Dataset>>> {
-        self.check_followed(file, dataset)?;
         let file = if file == "." {
             Arc::clone(&self.file)
         } else {
             match open_external(&self.file, file)? {
                 Some(file) => file,
+                None if self.refuses(file) => {
+                    let what = format!("the source {dataset} of a virtual dataset");
+                    return Err(not_followed(&self.file, &what, file));
+                }
                 None => return Ok(None),
             }
         };

@@ -105,9 +105,12 @@ impl FormatDriver for TileDbDriver {
     fn holds(&self, dtype: &DType, _: Option<Variant>) -> bool {
         // TileDB enumerations number their values from zero.
         let named = !matches!(dtype, DType::Enum(named) if !named.is_numbered());
-        // A cell has a number of values, and no shape.
-        let flat = !matches!(dtype, DType::Array(_, shape) if shape.len() > 1);
-        named && flat && crate::write::datatype(dtype).is_some()
+        // A cell has a number of values and no shape: one value is a number, and two floats are a complex number.
+        let stored = crate::write::datatype(dtype);
+        let comes_back = |(datatype, values): (crate::Datatype, crate::CellValues)| {
+            !matches!(dtype, DType::Array(..)) || datatype.dtype(values) == *dtype
+        };
+        named && stored.is_some_and(comes_back)
     }
 
     fn create_table(

@@ -305,7 +305,11 @@ impl ZarrSink {
         };
         let plan = match own {
             Some(plan) => plan,
-            None => ArrayPlan::new(&self.name, path, spec, self.options.format, shard_shape)?,
+            None => {
+                let loses_shards = shard_shape.is_none() && has_shards(spec);
+                let plan = ArrayPlan::new(&self.name, path, spec, self.options.format, shard_shape)?;
+                ArrayPlan { loses_shards, ..plan }
+            }
         };
         let key = self.claim(path, true)?;
         match self.options.format {
@@ -319,6 +323,12 @@ impl ZarrSink {
         self.arrays.push(Arc::clone(&sink));
         Ok(sink)
     }
+}
+
+/// Returns true if the source of an array is a Zarr array with shards.
+fn has_shards(spec: &ArraySpec) -> bool {
+    let codecs = spec.stored.document.as_deref().and_then(|document| document.get("codecs")?.as_array());
+    codecs.is_some_and(|codecs| codecs.iter().any(|codec| codec["name"] == "sharding_indexed"))
 }
 
 /// Rounds a shard shape up to whole chunks.
@@ -349,6 +359,8 @@ fn whole_chunks(spec: &ArraySpec, wanted: &[u64]) -> Result<Extents> {
 }
 
 /// What the report says of lists.
+const LOST_SHARDS: &str =
+    "the shards of the source are left out: they are nested, or their index has another form";
 const UNREAD_LISTS: &str = "lists are stored by numcodecs' vlen-array, which zarr-python 2 reads; zarr-python 3 does not open the group";
 
 impl Sink for ZarrSink {
@@ -398,6 +410,7 @@ impl Sink for ZarrSink {
         let change = |array: &Arc<ZarrArraySink>| {
             let plan = array.plan();
             let what = match self.options.format {
+                _ if plan.loses_shards => LOST_SHARDS,
                 ZarrFormat::V2 if matches!(plan.spec.dtype, DType::List(_)) => UNREAD_LISTS,
                 ZarrFormat::V2 => return None,
                 ZarrFormat::V3 => attributes::changed_marker_in_v3(&plan.spec.attributes, &plan.spec.dtype)?,
@@ -443,6 +456,8 @@ pub(crate) struct ArrayPlan {
     fill_value: Value,
     /// The attributes in document form.
     attributes: Map<String, Value>,
+    /// The source array has shards in a form that cannot be written.
+    pub(crate) loses_shards: bool,
     /// The document of the source array, if this array is stored the same way. Only its attributes are replaced.
     document: Option<Map<String, Value>>,
 }
@@ -516,6 +531,7 @@ impl ArrayPlan {
             data_type,
             fill_value,
             attributes,
+            loses_shards: false,
             document: None,
         })
     }
@@ -591,6 +607,7 @@ impl ArrayPlan {
             data_type: Value::Null,
             fill_value: Value::Null,
             attributes: Map::new(),
+            loses_shards: false,
             document: None,
         })
     }

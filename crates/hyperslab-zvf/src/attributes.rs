@@ -7,7 +7,10 @@ use hyperslab_core::{ArraySink, ArraySpec, Attributes, Error, Result, Sink};
 use hyperslab_zarr::ZarrAppend;
 
 /// The attributes without which the store cannot be read.
-const OWN: [&str; 4] = ["zarr_vectors", "zarr_vectors_level", "multiscales", "ome"];
+pub(crate) const OWN: [&str; 4] = ["zarr_vectors", "zarr_vectors_level", "multiscales", "ome"];
+
+/// Those of them that only Zarr Vectors stores have.
+pub(crate) const DESCRIBING: [&str; 2] = ["zarr_vectors", "zarr_vectors_level"];
 
 /// Changes attributes, and nothing else.
 #[derive(Debug)]

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Capabilities, Content, CreateOptions, Error, FormatDriver, FormatInfo, GeometryColumn, GeometryData,
-    GeometrySink, GeometrySpec, Glimpse, OpenContext, Recognition, Result, Sink, Store, StoreForm, Values,
+    Attributes, Capabilities, Content, CreateOptions, Error, FormatDriver, FormatInfo, GeometryColumn,
+    GeometryData, GeometrySink, GeometrySpec, Glimpse, OpenContext, Recognition, Result, Sink, Store,
+    StoreForm, Values,
 };
 
-use crate::attributes::AttributeSink;
+use crate::attributes::{AttributeSink, DESCRIBING, OWN};
 use crate::{ColumnSpec, GeometryKind, WriteOptions, ZvfWriter};
 
 /// The driver for stores and bare fragment indexes.
@@ -43,6 +44,12 @@ impl FormatDriver for ZvfDriver {
             Content::File(blob) => Arc::new(crate::open_fragment_index(&*blob)?),
             Content::Directory(directory) => Arc::new(crate::open(directory)?),
         })
+    }
+
+    /// The documents that describe a store, under names that other stores may use too.
+    fn bookkeeping<'a>(&self, attributes: &'a Attributes, _: bool) -> Vec<&'a str> {
+        let describes = DESCRIBING.iter().any(|name| attributes.get(name).is_some());
+        attributes.iter().map(|(name, _)| name).filter(|name| describes && OWN.contains(name)).collect()
     }
 
     fn takes_column(&self, column: &GeometryColumn) -> bool {

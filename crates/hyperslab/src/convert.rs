@@ -622,6 +622,10 @@ fn convert_with(
             let what = format!("{path} is {}, which {} does not hold", node.kind().one(), format.name());
             return Err(Error::unsupported(target.display().to_string(), what));
         }
+        if !format.info().capabilities.attributes && !report.losses.is_empty() {
+            let what = format!("a store without arrays in {}, which holds nothing else", format.name());
+            return Err(Error::unsupported(target.display().to_string(), what));
+        }
     }
     // A change of filters loses no content, so it is reported but is never an error, even with `strict`.
     for (path, what) in filters {

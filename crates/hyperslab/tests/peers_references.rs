@@ -108,3 +108,22 @@ fn external_file_rules_apply_to_targets() {
     std::fs::write(folder.path().join("b.nc"), b"CDF\x01").unwrap();
     assert!(read(ExternalFiles::Any).unwrap_err().is_corrupt());
 }
+
+/// Only a source that does not exist reads as the fill value.
+#[test]
+fn sources_of_virtual_datasets_are_read_or_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    script("make", folder.path());
+    let path = folder.path().join("inner/v.h5");
+    let read = |node: &str, external: ExternalFiles| {
+        let store = hyperslab::open_with(&path, &OpenOptions::default().with_external(external)).unwrap();
+        store.array(node).and_then(|array| array.read(&"[0, :3]".parse()?)).map(|values| values.to_json())
+    };
+    let refused = read("/outside", ExternalFiles::Beside).unwrap_err().to_string();
+    assert!(refused.contains("../a.h5") && refused.contains("policy for external files"), "{refused}");
+    let a = hyperslab::open(folder.path().join("a.h5")).unwrap();
+    let expected = a.array("/contiguous").unwrap().read(&"[0, :3]".parse().unwrap()).unwrap().to_json();
+    assert_eq!(read("/outside", ExternalFiles::Any).unwrap(), expected);
+    assert_eq!(read("/missing", ExternalFiles::Beside).unwrap(), serde_json::json!([-1.0, -1.0, -1.0]));
+    assert!(read("/damaged", ExternalFiles::Beside).unwrap_err().is_corrupt());
+}

@@ -34,13 +34,27 @@ def fit(values: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
         return _unchanged(given, given.astype(dtype), dtype)
 
 
+def convert(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """``values`` as an array of the type that was asked for, whatever its kind, if no value changes."""
+    if values.dtype.kind == "O":
+        return fit(values, dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            return _unchanged(values, values.astype(dtype), dtype)
+        except (TypeError, ValueError) as error:
+            raise InvalidError(f"the values do not fit into {dtype}: {error}") from None
+
+
 def _unchanged(given: NDArray[Any], cast: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     if dtype.kind in "fc" and given.dtype.kind in "fciub":
         changed = np.isfinite(given) & ~np.isfinite(cast)
     elif given.dtype.names is not None:
         changed = np.zeros(given.shape, bool)
-    elif dtype.kind in "Mm":
-        changed = (cast != given) & ~np.isnat(given)
+    elif dtype.kind in "Mm" and given.dtype.kind in "Mm":
+        # In the type given, because values that overflowed compare equal in the other.
+        changed = (cast.astype(given.dtype) != given) & ~np.isnat(given)
+    elif dtype.kind in "SU" and given.dtype.kind in "SU":
+        changed = np.asarray(cast.astype(given.dtype) != given)
     else:
         changed = np.asarray(cast != given)
     if changed.any():

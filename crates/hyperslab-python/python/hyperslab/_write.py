@@ -372,9 +372,11 @@ def _as_array(data: ArrayLike, dtype: DTypeLike | None) -> Any:
     """Convert data to a NumPy array. Variable-length strings become Python objects, as in h5py."""
     import numpy as np
 
+    from hyperslab._casting import convert
+
     values = np.asarray(data)
     if dtype is not None and np.dtype(dtype).kind != "O" and values.dtype != np.dtype(dtype):
-        return values.astype(dtype)
+        return convert(values, np.dtype(dtype))
     return values.astype(object) if values.dtype.kind == "U" else values
 
 

@@ -14,6 +14,7 @@ use hyperslab_core::{
     swap_bytes,
 };
 use serde_json::{Value, json};
+use smallvec::SmallVec;
 
 use super::Reference;
 use crate::attributes;
@@ -79,6 +80,10 @@ pub fn array_references(
 ) -> Result<BTreeMap<String, Reference>> {
     let pieces = array.stored_pieces();
     let array = pieces.as_deref().unwrap_or(array);
+    if !array.visits_every_chunk() {
+        let copied = Export::of_copies(array, options)?;
+        return copied.references(attributes, prefix);
+    }
     let mut chunks = Vec::new();
     array.visit_chunks(&mut |coord, reference| {
         chunks.push((coord, reference));
@@ -134,6 +139,25 @@ impl<'a> Export<'a> {
         } else {
             export.reason = Some(format!("elements of type {}", schema.dtype));
         }
+        Ok(export)
+    }
+
+    /// Every chunk is copied, because the stored chunks are not all of the content.
+    fn of_copies(array: &'a dyn Array, options: &'a ExportOptions) -> Result<Self> {
+        let grid = &array.schema().grid;
+        let item = array.schema().dtype.size().unwrap_or(1).max(1) as u64;
+        let bytes = product(grid.shape()).and_then(|cells| cells.checked_mul(item));
+        if bytes.is_none_or(|bytes| bytes > options.inline_limit) {
+            let what = format!(
+                "references to a virtual dataset of more than {} bytes, which would be copied",
+                options.inline_limit
+            );
+            return Err(Error::unsupported(array.name().to_owned(), what));
+        }
+        let nowhere = ChunkRef { layers: SmallVec::new() };
+        let chunks = (0..grid.chunks().unwrap_or(0)).map(|number| (grid.coord(number), nowhere.clone()));
+        let mut export = Self::new(array, chunks.collect(), options)?;
+        export.reason = Some("a virtual dataset".to_owned());
         Ok(export)
     }
 

@@ -41,7 +41,10 @@ pub(super) fn adapted(
             let attributes = without_markers(&own.attributes);
             let mut schema = ArraySchema { dtype: DType::Int8, attributes, ..own.clone() };
             schema.attributes.set("dtype", "bool");
-            Ok((Arc::new(Relabelled::new(Arc::clone(array), schema)), None))
+            let change = has_markers(&own.attributes).then_some(
+                "the missing-value marker is left out: every false or every true would be missing",
+            );
+            Ok((Arc::new(Relabelled::new(Arc::clone(array), schema)), change))
         }
         DType::Float16 => {
             let fill = match &own.fill {

@@ -224,6 +224,12 @@ pub(super) fn report_attributes(
     format: Format,
     report: &mut ConvertReport,
 ) {
+    let is_enumeration =
+        |mark: &Attribute| mark.to_json().as_str().is_some_and(|mark| mark.starts_with("{\"enum\""));
+    if attributes.get(crate::forms::TYPE).is_some_and(is_enumeration) {
+        let what = format!("{} has no enumerations; the names of the values are left out", format.name());
+        report.drop(path, what);
+    }
     let names = attributes.iter().map(|(name, _)| name).filter(|name| !name.starts_with("hyperslab_"));
     let names: Vec<&str> = names.collect();
     if !names.is_empty() {

@@ -34,10 +34,20 @@ def make():
         ]:
             file.create_dataset(f"g/{name}", data=(smooth * 100).astype(dtype), chunks=(8, 6), **options).attrs["units"] = "K"
         file["contiguous"] = smooth
+        layout = h5py.VirtualLayout((40, 20), "f8")
+        layout[:37] = h5py.VirtualSource(".", "contiguous", smooth.shape)
+        file.create_virtual_dataset("virtual", layout, fillvalue=-1)
         file["scalar"] = np.int32(7)
         masked = file.create_dataset("masked", shape=(8, 6), chunks=(4, 6), dtype="<i4", compression="gzip")
         masked[...] = 3
         masked.id.write_direct_chunk((4, 0), np.full((4, 6), 9, "<i4").tobytes(), filter_mask=1)
+    (folder / "inner").mkdir()
+    with h5py.File(folder / "inner/v.h5", "w") as file:
+        for name, path in (("outside", "../a.h5"), ("missing", "no.h5"), ("damaged", "damaged.h5")):
+            layout = h5py.VirtualLayout(smooth.shape, "f8")
+            layout[:] = h5py.VirtualSource(path, "contiguous", smooth.shape)
+            file.create_virtual_dataset(name, layout, fillvalue=-1)
+    (folder / "inner/damaged.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
     with scipy.io.netcdf_file(folder / "b.nc", "w") as file:
         file.createDimension("y", 37)
         file.createDimension("x", 20)

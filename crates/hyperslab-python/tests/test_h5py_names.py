@@ -223,8 +223,8 @@ def test_appending_single_samples_stays_compact(tmp_path: Path, ending: str, fil
     """The stored size stays within 1.2 times the size of the data written at once."""
     if ending == "tet" and filters != "none":
         filters = "zstd:3"
-    if ending in ("h5", "tet") and blocks == "a block each":
-        pytest.xfail("a file keeps the old copy of the last chunk after every block")
+    if blocks == "a block each" and (ending == "tet" or (ending == "h5" and filters != "none")):
+        pytest.xfail("a file keeps the old copy of an encoded chunk after every block")
     random = np.random.default_rng(3)
     samples = random.normal(size=(400 if blocks == "one block" else 100, 16, 16)).astype("float32")
     path, whole = tmp_path / f"one.{ending}", tmp_path / f"whole.{ending}"

@@ -534,6 +534,7 @@ fn convert_with(
                     spec::drop_generated_names(&mut copy.spec, prefix);
                 }
                 copy.spec.attributes = attributes_of(path, &copy.spec.attributes, &mut report);
+                spec::report_enumeration(path, &copy.spec.dtype, format, &mut report);
                 stored.array(path, &mut copy.spec, &mut report);
                 if !keeps_links && copy.reader.schema().stored.no_space {
                     report.change(path, "it is empty (null dataspace); written as a zero-length array");

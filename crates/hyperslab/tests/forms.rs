@@ -318,3 +318,52 @@ fn attributes_keep_their_types() {
         }
     }
 }
+
+/// A pair of floats is not a complex number, and one value is not a number.
+#[test]
+fn short_arrays_as_elements_survive_tiledb() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let bytes = |count: usize| Elements::fixed((0..count).map(|byte| byte as u8).collect::<Vec<_>>());
+    let of = |base: DType, count: usize| DType::Array(Arc::new(base), vec![count]);
+    let source = write(
+        &path("a.h5"),
+        "hdf5",
+        &[
+            ("/pair", spec(of(DType::Float64, 2), &[3]), bytes(48)),
+            ("/single", spec(of(DType::Float32, 1), &[3]), bytes(12)),
+            ("/triple", spec(of(DType::Int16, 3), &[3]), bytes(18)),
+        ],
+    );
+    let there = to(&source, &path("b.tiledb"), "tiledb").unwrap();
+    for name in ["/pair", "/single", "/triple"] {
+        let dtype = |store: &OpenStore| store.array(name).unwrap().schema().dtype.clone();
+        assert_eq!(dtype(&there), dtype(&source));
+    }
+    assert_same(&source, &there, "tiledb");
+    let stored = there.as_stored().array("/pair").unwrap();
+    assert_eq!(stored.schema().dtype, DType::Float64);
+}
+
+/// What a format without attributes cannot say is named.
+#[test]
+fn lost_names_and_empty_results_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let members = vec![("sea".to_owned(), 0), ("land".to_owned(), 1)];
+    let named = EnumType { base: DType::Int8, members };
+    let mask = spec(DType::Enum(Arc::new(named)), &[2]);
+    let source = write(&path("a.h5"), "hdf5", &[("/mask", mask, Elements::fixed(vec![0, 1]))]);
+    let npz = format_named("npz").unwrap().0;
+    let report =
+        convert(&source, &path("a.npz"), npz, &ConvertOptions::default(), &Progress::default()).unwrap();
+    let lost: Vec<String> = report.dropped().map(ToString::to_string).collect();
+    assert!(lost.len() == 1 && lost[0].contains("names of the values"), "{lost:?}");
+    let mut sink = create(&path("c.h5"), format_named("hdf5").unwrap().0, &CreateOptions::default()).unwrap();
+    sink.group("/", &Attributes::from_iter([("title", Attribute::from("only this"))])).unwrap();
+    sink.commit().unwrap();
+    let only = open(path("c.h5")).unwrap();
+    let options = ConvertOptions::default();
+    assert!(convert(&only, &path("c.npz"), npz, &options, &Progress::default()).is_err());
+    assert!(!path("c.npz").exists());
+}

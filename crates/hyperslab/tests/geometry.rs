@@ -149,7 +149,26 @@ fn faces_become_a_mesh_and_invalid_ones_are_rejected() {
     }
 }
 
-/// Points of two files are added to one store, with `append` and along `vertex`.
+/// Elsewhere a geometry is a group of arrays, without the documents that describe a Zarr Vectors store.
+#[test]
+fn points_pass_through_other_formats() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, zarr) = (folder.path().join("a.zv"), folder.path().join("b.zarr"));
+    to(&points(folder.path()), &store, &geometry(Some("point_cloud"), 0)).unwrap();
+    let options = ConvertOptions::default();
+    let source = hyperslab::open(&store).unwrap();
+    convert(&source, &zarr, Format::ZARR, &options, &Progress::default()).unwrap();
+    let other = hyperslab::open(&zarr).unwrap();
+    assert_eq!(other.format(), "zarr");
+    let nodes = other.catalog().unwrap().nodes;
+    let own = nodes.iter().filter_map(|node| node.attributes()?.get("zarr_vectors"));
+    assert_eq!(own.count(), 0);
+    let back = folder.path().join("c.zv");
+    to(&zarr, &back, &options).unwrap();
+    let all = GeometryQuery::default();
+    assert_eq!(found(&back, &all), found(&store, &all));
+}
+
 #[test]
 fn points_are_added_to_a_store() {
     let folder = tempfile::tempdir().unwrap();

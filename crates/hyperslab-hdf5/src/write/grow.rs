@@ -3,19 +3,23 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use hyperslab_core::{Array, ArraySink, ChunkCoord, Elements, EncodedChunk, Error, Grid, Result};
+use bytes::Bytes;
+use hyperslab_core::{
+    Array, ArraySink, ChunkCoord, Elements, EncodedChunk, Error, Grid, Layout, Result, copy_box, product,
+};
 
 use super::array::Shared;
 use super::existing::Existing;
 use super::index::Patch;
+use crate::dataset::Dataset;
 use crate::file::{File, lock};
 
 /// A growing dataset. Its new chunks are invisible before [`flush`](Self::flush).
 #[derive(Debug)]
 pub(crate) struct GrownArray {
     existing: Existing,
-    /// The dataset's previous grid.
-    old: Grid,
+    /// The dataset as it was.
+    old: Dataset,
     /// New chunks, and those that the old edge clipped.
     written: Mutex<HashSet<ChunkCoord>>,
     flushed: Mutex<bool>,
@@ -33,7 +37,7 @@ impl GrownArray {
         let (mut existing, dataset) = Existing::open(file, address, path, shared)?;
         let spec = &mut existing.array.plan.spec;
         // Use the shape as read: a NetCDF-4 variable is as long as its unlimited dimension.
-        let old = dataset.schema().grid.clone();
+        let old = &dataset.schema().grid;
         if shape.len() != old.rank() || shape.iter().zip(old.shape()).any(|(new, old)| new < old) {
             return Err(hyperslab_core::cannot_grow(path, old.shape(), shape));
         }
@@ -45,7 +49,43 @@ impl GrownArray {
             }
         }
         spec.grid = Grid::new(shape, old.chunk_shape())?;
-        Ok(Self { existing, old, written: Mutex::default(), flushed: Mutex::new(false) })
+        Ok(Self { existing, old: dataset, written: Mutex::default(), flushed: Mutex::new(false) })
+    }
+
+    fn old_grid(&self) -> &Grid {
+        &self.old.schema().grid
+    }
+
+    /// Adds cells to a chunk that the old edge clipped, in its old place. No reader sees the new cells before the dataset is longer,
+    /// and the old ones are written as they were, so the write may be interrupted. Returns false if the chunk must be written
+    /// elsewhere: it is encoded, or its old cells have changed.
+    fn complete_in_place(&self, chunk: &ChunkCoord, bytes: &Bytes) -> Result<bool> {
+        let array = &self.existing.array;
+        if !array.plan.pipeline.specs.is_empty() || !array.plan.spec.dtype.is_fixed() {
+            return Ok(false);
+        }
+        let Some(reference) = self.old.locate(std::slice::from_ref(chunk))?.pop().flatten() else {
+            return Ok(false);
+        };
+        let mut spans = reference.spans().filter(|span| span.length == bytes.len() as u64);
+        let output = &array.shared().output;
+        let Some(address) = spans.next().and_then(|span| span.offset.checked_sub(output.base())) else {
+            return Ok(false);
+        };
+        let item = array.plan.element.stored;
+        let kept = self.old_grid().region(chunk).shape;
+        let cells = product(&kept).and_then(|cells| usize::try_from(cells).ok()).unwrap_or(0);
+        let (from, to) = (Layout::packed(self.old_grid().chunk_shape(), item), Layout::packed(&kept, item));
+        let old_cells = |whole: &[u8]| -> Result<Vec<u8>> {
+            let mut cells = vec![0; cells.saturating_mul(item)];
+            copy_box(whole, &from, &mut cells, &to, &kept, item)?;
+            Ok(cells)
+        };
+        if old_cells(&output.read(address, bytes.len())?)? != old_cells(bytes)? {
+            return Ok(false);
+        }
+        output.write_at(address, bytes)?;
+        Ok(true)
     }
 
     /// Writes everything new, once. Returns the in-place changes, in order.
@@ -63,7 +103,7 @@ impl ArraySink for GrownArray {
     }
 
     fn grown_from(&self) -> Option<&[u64]> {
-        Some(self.old.shape())
+        Some(self.old_grid().shape())
     }
 
     fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<EncodedChunk> {
@@ -72,13 +112,20 @@ impl ArraySink for GrownArray {
 
     fn write(&self, chunk: &ChunkCoord, encoded: EncodedChunk) -> Result<()> {
         let name = &self.existing.array.plan.name;
-        if self.old.contains(chunk) && self.old.region(chunk) == self.grid().region(chunk) {
+        let was_there = self.old_grid().contains(chunk);
+        if was_there && self.old_grid().region(chunk) == self.grid().region(chunk) {
             return Err(Error::invalid(format!(
                 "{name}: chunk {chunk:?} exists already and must not be written"
             )));
         }
         if *lock(&self.flushed) || !lock(&self.written).insert(chunk.clone()) {
             return Err(Error::invalid(format!("{name}: chunk {chunk:?} was already written")));
+        }
+        if was_there
+            && let [bytes] = &encoded.parts[..]
+            && self.complete_in_place(chunk, bytes)?
+        {
+            return Ok(());
         }
         self.existing.array.put(chunk, &encoded).map(|_| ())
     }

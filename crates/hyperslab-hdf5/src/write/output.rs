@@ -270,6 +270,11 @@ impl Output {
         lock(&self.state).left.clear();
     }
 
+    /// The offset in the file from which addresses count.
+    pub(crate) const fn base(&self) -> u64 {
+        self.base
+    }
+
     /// Writes to space that was allocated before.
     pub(crate) fn write_at(&self, address: u64, bytes: &[u8]) -> Result<()> {
         let mut state = lock(&self.state);

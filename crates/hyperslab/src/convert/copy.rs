@@ -107,6 +107,10 @@ impl ArrayCopy {
         // Two batches are in memory, and each chunk may be there both decoded and encoded.
         let at_once = at_once(options.memory / 4, chunk_bytes);
         let copied = AtomicU64::new(0);
+        let count = |coord: &ChunkCoord| {
+            let cells = grid.region(coord).cells().unwrap_or(0);
+            progress.done.fetch_add(cells.saturating_mul(item), Ordering::Relaxed);
+        };
         let chunks = WholeChunks { grid, written };
         // Neighbours are located together, in enough runs to keep all cores busy.
         let run = if array.is_remote() {
@@ -125,7 +129,12 @@ impl ArrayCopy {
                 if leaves_out && chunk.reference().is_none() {
                     return Ok(());
                 }
-                made.push(encode_chunk(chunk, array, sink, &chunks, !options.append)?);
+                let prepared = encode_chunk(chunk, array, sink, &chunks, !options.append)?;
+                // Encoding takes longer than writing, and copying stored bytes is writing.
+                if !prepared.as_stored {
+                    count(&prepared.coord);
+                }
+                made.push(prepared);
                 Ok(())
             };
             visit_chunks(array, &chunks, numbers, self.reader.context(), &mut encode)?;
@@ -135,9 +144,10 @@ impl ArrayCopy {
             for PreparedChunk { coord, encoded, as_stored } in made {
                 progress.check_cancelled()?;
                 sink.write(&coord, encoded)?;
-                copied.fetch_add(u64::from(as_stored), Ordering::Relaxed);
-                let cells = grid.region(&coord).cells().unwrap_or(0);
-                progress.done.fetch_add(cells.saturating_mul(item), Ordering::Relaxed);
+                if as_stored {
+                    copied.fetch_add(1, Ordering::Relaxed);
+                    count(&coord);
+                }
             }
             Ok(())
         };
@@ -346,6 +356,7 @@ fn write_block(
     let inside = Grid::new(&region.shape, grid.chunk_shape())?;
     let bytes = product(grid.chunk_shape()).unwrap_or(u64::MAX);
     let bytes = bytes.saturating_mul(dtype.size().unwrap_or(64) as u64).max(1);
+    let item = dtype.size().unwrap_or(16) as u64;
     let make = |number: u64| {
         progress.check_cancelled()?;
         let local = inside.coord(number);
@@ -355,16 +366,13 @@ fn write_block(
         }
         let elements: Elements = cut(dtype, values, &inside.region(&local))?;
         let encoded = sink.encode(&chunk, &elements)?;
-        Ok(Some((chunk, encoded)))
-    };
-    let item = dtype.size().unwrap_or(16) as u64;
-    let write = |made: Option<(ChunkCoord, EncodedChunk)>| {
-        let Some((chunk, encoded)) = made else { return Ok(()) };
-        sink.write(&chunk, encoded)?;
-        // Blocks are large, so progress counts each chunk as soon as it is written.
+        // Blocks are large, so progress counts each chunk as soon as it is encoded.
         let cells = grid.region(&chunk).cells().unwrap_or(0);
         progress.done.fetch_add(cells.saturating_mul(item), Ordering::Relaxed);
-        Ok(())
+        Ok(Some((chunk, encoded)))
+    };
+    let write = |made: Option<(ChunkCoord, EncodedChunk)>| {
+        made.map_or(Ok(()), |(chunk, encoded)| sink.write(&chunk, encoded))
     };
     let kept = if sink.any_order() { None } else { Some(at_once(memory / 2, bytes)) };
     encode_and_write(inside.chunks().unwrap_or(0), kept, |numbers| Ok(numbers.collect()), make, write)

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    ArraySchema, ArraySink, ArraySpec, Attribute, Attributes, Error, Filter, Grid, LabelOrder, Labels,
+    ArraySchema, ArraySink, ArraySpec, Attribute, Attributes, DType, Error, Filter, Grid, LabelOrder, Labels,
     Positions, Result, Sink, StoredLayout, Variant, did_you_mean, product,
 };
 
@@ -224,16 +224,20 @@ pub(super) fn report_attributes(
     format: Format,
     report: &mut ConvertReport,
 ) {
-    let is_enumeration =
-        |mark: &Attribute| mark.to_json().as_str().is_some_and(|mark| mark.starts_with("{\"enum\""));
-    if attributes.get(crate::forms::TYPE).is_some_and(is_enumeration) {
-        let what = format!("{} has no enumerations; the names of the values are left out", format.name());
-        report.drop(path, what);
-    }
     let names = attributes.iter().map(|(name, _)| name).filter(|name| !name.starts_with("hyperslab_"));
     let names: Vec<&str> = names.collect();
     if !names.is_empty() {
         report.change(path, format!("{} has no attributes; left out: {}", format.name(), names.join(", ")));
+    }
+}
+
+/// Reports that a format without attributes, which cannot mark a form, stores the values of an enumeration without their names.
+pub(super) fn report_enumeration(path: &str, dtype: &DType, format: Format, report: &mut ConvertReport) {
+    if matches!(dtype, DType::Enum(_)) && !format.info().capabilities.attributes {
+        report.drop(
+            path,
+            format!("the names of the values are left out: {} has no enumerations", format.name()),
+        );
     }
 }
 

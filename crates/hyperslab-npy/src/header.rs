@@ -47,7 +47,10 @@ impl Header {
         }
         let text = blob.read_at(range.start + start, length)?;
         // Version 3 is UTF-8; earlier versions are Latin-1, which differs only in field names.
-        let text = String::from_utf8_lossy(&text);
+        let text = match head[6] {
+            3 => String::from_utf8_lossy(&text).into_owned(),
+            _ => text.iter().map(|byte| char::from(*byte)).collect(),
+        };
         Ok((Self::parse(&text, place)?, start + length))
     }
 
@@ -332,6 +335,23 @@ mod tests {
         };
         assert!(open(3).is_ok());
         assert!(open(1 << 62).unwrap_err().is_corrupt());
+    }
+
+    #[test]
+    fn field_names_are_latin_1_before_version_3() {
+        let text = "{'descr': [('é', '|u1')], 'fortran_order': False, 'shape': (1,)}\n";
+        let latin: Vec<u8> = text.chars().map(|character| character as u8).collect();
+        for (version, text) in [(1, &latin[..]), (3, text.as_bytes())] {
+            let mut bytes = [MAGIC, &[version, 0]].concat();
+            let length = (text.len() as u32).to_le_bytes();
+            bytes.extend_from_slice(if version == 1 { &length[..2] } else { &length });
+            bytes.extend_from_slice(text);
+            let blob = hyperslab_core::MemoryBlob::new("x.npy", bytes);
+            let whole = 0..blob.len().unwrap();
+            let (header, _) = Header::read(&blob, whole, Place::new("x.npy", "npy header", 0)).unwrap();
+            let DType::Struct(fields) = header.dtype else { panic!("{:?}", header.dtype) };
+            assert_eq!(fields.members[0].name, "é");
+        }
     }
 
     #[test]

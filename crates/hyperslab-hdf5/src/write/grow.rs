@@ -14,6 +14,16 @@ use super::index::Patch;
 use crate::dataset::Dataset;
 use crate::file::{File, lock};
 
+/// The maximum number of bytes of chunks that are completed in place. Further ones are written elsewhere.
+const MOST_COMPLETED: usize = 64 << 20;
+
+/// Chunks to be written in place, by address. They wait for the end, so that a dropped append leaves every byte unchanged.
+#[derive(Debug, Default)]
+struct Completed {
+    chunks: Vec<(u64, Bytes)>,
+    bytes: usize,
+}
+
 /// A growing dataset. Its new chunks are invisible before [`flush`](Self::flush).
 #[derive(Debug)]
 pub(crate) struct GrownArray {
@@ -22,6 +32,7 @@ pub(crate) struct GrownArray {
     old: Dataset,
     /// New chunks, and those that the old edge clipped.
     written: Mutex<HashSet<ChunkCoord>>,
+    completed: Mutex<Completed>,
     flushed: Mutex<bool>,
 }
 
@@ -49,7 +60,13 @@ impl GrownArray {
             }
         }
         spec.grid = Grid::new(shape, old.chunk_shape())?;
-        Ok(Self { existing, old: dataset, written: Mutex::default(), flushed: Mutex::new(false) })
+        Ok(Self {
+            existing,
+            old: dataset,
+            written: Mutex::default(),
+            completed: Mutex::default(),
+            flushed: Mutex::new(false),
+        })
     }
 
     fn old_grid(&self) -> &Grid {
@@ -84,7 +101,12 @@ impl GrownArray {
         if old_cells(&output.read(address, bytes.len())?)? != old_cells(bytes)? {
             return Ok(false);
         }
-        output.write_at(address, bytes)?;
+        let mut completed = lock(&self.completed);
+        if completed.bytes + bytes.len() > MOST_COMPLETED {
+            return Ok(false);
+        }
+        completed.bytes += bytes.len();
+        completed.chunks.push((address, bytes.clone()));
         Ok(true)
     }
 
@@ -92,6 +114,9 @@ impl GrownArray {
     pub(crate) fn flush(&self) -> Result<Vec<Patch>> {
         if std::mem::replace(&mut *lock(&self.flushed), true) {
             return Ok(Vec::new());
+        }
+        for (address, bytes) in std::mem::take(&mut *lock(&self.completed)).chunks {
+            self.existing.array.shared().output.write_at(address, &bytes)?;
         }
         self.existing.flush(self.grid().shape())
     }

@@ -102,7 +102,7 @@ pub fn edit(path: &Path, edits: &[Edit], options: &EditOptions, progress: &Progr
     crate::location::check_local(path, "editing")?;
     let name = path.display().to_string();
     let target = path.canonicalize().map_err(|source| Error::io(name.as_str(), source))?;
-    let store = open_with(&target, &OpenOptions { mapped: false, ..options.open.clone() })?;
+    let store = open_with(path, &OpenOptions { mapped: false, ..options.open.clone() })?;
     let format = store
         .driver()
         .ok_or_else(|| Error::unsupported(name.as_str(), "editing a store of an unknown format"))?;
@@ -219,7 +219,7 @@ fn rewrite(
     if form != info.created_form() {
         return Err(Error::invalid(format!(
             "{}: a {} store that is a {form} cannot be edited; convert it to a new store, and edit that",
-            target.display(),
+            store.path().display(),
             info.name
         )));
     }
@@ -227,7 +227,7 @@ fn rewrite(
         return Err(Error::invalid(format!(
             "{}: this change to a {} store cannot be made in place, and rewriting the store would lose its earlier versions; \
              convert it to a new store instead",
-            target.display(),
+            store.path().display(),
             info.name
         )));
     }
@@ -253,10 +253,12 @@ fn rewrite(
 /// Explains how to make the change in the error about a reference to a node that was renamed or removed.
 fn with_advice(why: Error) -> Error {
     match why {
-        Error::Invalid(message) if message.contains("a reference to") || message.contains(" references ") => Error::invalid(format!(
-            "{message}. References do not follow a node that is renamed or removed; remove the array or attribute with the \
+        Error::Invalid(message) if message.contains("a reference to") || message.contains(" references ") => {
+            Error::invalid(format!(
+                "{message}. References do not follow a node that is renamed or removed; remove the array or attribute with the \
              reference first"
-        )),
+            ))
+        }
         other => other,
     }
 }

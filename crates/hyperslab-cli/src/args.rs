@@ -97,6 +97,7 @@ impl Args {
             Command::Hash(args) => vec![&args.open.path],
             Command::References(args) => vec![&args.open.path],
             Command::Verify(args) => vec![&args.open.path],
+            Command::Repair(args) => vec![&args.open.path],
             _ => vec![],
         };
         open.into_iter().map(|path| path.display().to_string()).collect()

@@ -60,6 +60,24 @@ fn info_is_the_same_for_every_format() {
     assert!(output_of(folder.path(), 0, &["info", "x.tet", "--chunks", "-n", "5"]).contains("22 more"));
 }
 
+#[test]
+fn a_repair_says_what_it_did_not_read() {
+    let folder = samples();
+    let text = output_of(folder.path(), 0, &["repair", "x.tet"]);
+    assert!(text.contains("nothing to fix") && text.contains("tet verify x.tet --deep"), "{text}");
+    // Lost chunks do not count as saved.
+    let path = folder.path().join("x.npy");
+    let bytes = std::fs::read(&path).expect("the sample");
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).expect("written");
+    let text = output_of(folder.path(), 1, &["repair", "x.npy", "--salvage", "y.npy"]);
+    assert!(text.contains("1 array shortened"), "{text}");
+    let chunk = folder.path().join("x.zarr/c/0/0/0");
+    let chunk = if chunk.exists() { chunk } else { folder.path().join("x.zarr/data/c/0/0/0") };
+    std::fs::write(&chunk, b"damage").expect("written");
+    let text = output_of(folder.path(), 1, &["repair", "x.zarr", "--salvage", "y.zarr"]);
+    assert!(text.contains("234.0 KiB of 243.0 KiB saved, 1 chunk lost"), "{text}");
+}
+
 /// A soft link, and a second hard link, are shown with their targets, and their bytes count once.
 #[test]
 fn info_shows_where_links_lead() {

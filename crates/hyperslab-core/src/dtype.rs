@@ -235,6 +235,17 @@ impl DType {
         })
     }
 
+    /// Returns true if elements are references, or contain some.
+    #[must_use]
+    pub fn has_references(&self) -> bool {
+        match self {
+            Self::Reference => true,
+            Self::Struct(fields) => fields.members.iter().any(|member| member.dtype.has_references()),
+            Self::Array(base, _) | Self::List(base) => base.has_references(),
+            _ => false,
+        }
+    }
+
     /// Returns true if every element has the same number of bytes.
     #[must_use]
     pub fn is_fixed(&self) -> bool {

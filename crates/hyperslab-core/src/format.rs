@@ -400,6 +400,8 @@ pub struct DamagedStore {
     pub store: Arc<dyn Store>,
     /// Positions along the first axis of arrays that are missing at their ends: the node, and the positions.
     pub cut: Vec<(String, Range<u64>)>,
+    /// Other parts that are left out: the node, and a description with the reason.
+    pub lost: Vec<(String, String)>,
 }
 
 /// The safe fixes that a driver found or applied.

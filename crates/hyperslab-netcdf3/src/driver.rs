@@ -49,7 +49,7 @@ impl FormatDriver for Netcdf3Driver {
 
     fn open_damaged(&self, content: Content, _: &OpenContext<'_>) -> Result<Option<DamagedStore>> {
         let found = Netcdf3Store::open_truncated(content.into_file(&INFO)?)?;
-        Ok(found.map(|(store, cut)| DamagedStore { store: Arc::new(store), cut }))
+        Ok(found.map(|(store, cut)| DamagedStore { store: Arc::new(store), cut, lost: Vec::new() }))
     }
 
     fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {

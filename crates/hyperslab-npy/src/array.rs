@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Array, ArraySchema, Attributes, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, DType, Depth, Edges,
-    Error, Grid, Node, Place, Report, Result, Store, product, swap_bytes,
+    Array, ArraySchema, Attributes, Blob, BlobKey, BlobPart, CellOrder, ChunkCoord, ChunkRef, DType, Depth,
+    Edges, Error, Grid, Node, Place, Report, Result, Store, product, swap_bytes,
 };
 
 use crate::header::Header;
@@ -30,6 +30,43 @@ impl NpyStore {
     pub fn open(blob: Arc<dyn Blob>) -> Result<Self> {
         let name = Arc::clone(blob.name());
         Ok(Self { array: Arc::new(NpyArray::open(blob, 0, None, name)?) })
+    }
+
+    /// Opens a file that may be truncated, or have other bytes after the data. Returns the positions along the first axis that are
+    /// missing at the end, if any; the array is shorter by them.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](Error::Corrupt) if the header is invalid, or if the array is in Fortran order and truncated: every row is then
+    /// incomplete.
+    pub(crate) fn open_truncated(blob: Arc<dyn Blob>) -> Result<(Self, Option<Range<u64>>)> {
+        let name = Arc::clone(blob.name());
+        let (length, place) = (blob.len()?, Place::new(&name, "npy header", 0));
+        let (mut header, start) = Header::read(&*blob, 0..length, place)?;
+        let (room, mut cut) = (length.saturating_sub(start), None);
+        let needed = header.schema().bytes();
+        if needed.is_none_or(|needed| needed > room) {
+            let is_by_rows = header.schema().order == CellOrder::RowMajor;
+            let row = header.schema().dtype.size().zip(product(header.shape.get(1..).unwrap_or_default()));
+            let row = row.and_then(|(item, cells)| cells.checked_mul(item as u64)).filter(|row| *row > 0);
+            let (Some(row), Some(rows), true) = (row, header.shape.first_mut(), is_by_rows) else {
+                return Err(place.plus(start).corrupt(format!("{room} bytes of data, and no whole rows")));
+            };
+            let whole = room / row;
+            cut = Some(whole..*rows);
+            *rows = whole;
+        }
+        let end = header.schema().bytes().and_then(|bytes| start.checked_add(bytes));
+        let end = end.ok_or_else(|| place.corrupt("more than 2^64 bytes of data"))?;
+        let array = NpyArray {
+            name: Arc::clone(&name),
+            blob: Arc::new(BlobPart::new(&*name, blob, 0, end)?),
+            schema: header.schema(),
+            offset: start,
+            swapped: header.swapped,
+            checksum: None,
+        };
+        Ok((Self { array: Arc::new(array) }, cut))
     }
 }
 

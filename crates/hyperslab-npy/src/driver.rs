@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Capabilities, Content, CreateOptions, DType, FormatDriver, FormatInfo, Glimpse, OpenContext, Recognition,
-    Result, Sink, Store, Variant,
+    Capabilities, Content, CreateOptions, DType, DamagedStore, FormatDriver, FormatInfo, Glimpse,
+    OpenContext, Recognition, Result, Sink, Store, Variant,
 };
 
 use crate::header::MAGIC;
@@ -59,6 +59,12 @@ impl FormatDriver for NpyDriver {
 
     fn open(&self, content: Content, _: &OpenContext<'_>) -> Result<Arc<dyn Store>> {
         Ok(Arc::new(NpyStore::open(content.into_file(&NPY)?)?))
+    }
+
+    fn open_damaged(&self, content: Content, _: &OpenContext<'_>) -> Result<Option<DamagedStore>> {
+        let (store, cut) = NpyStore::open_truncated(content.into_file(&NPY)?)?;
+        let cut = cut.map(|positions| ("/".to_owned(), positions)).into_iter().collect();
+        Ok(Some(DamagedStore { store: Arc::new(store), cut, lost: Vec::new() }))
     }
 
     fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {

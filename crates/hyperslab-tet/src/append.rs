@@ -5,6 +5,7 @@
 //! the steps, and what readers see between them.
 
 mod completed;
+mod edits;
 mod redo;
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,6 +19,7 @@ use hyperslab_core::{
 };
 
 pub(crate) use self::completed::completed;
+use self::edits::{AttributeChanges, Owner};
 use self::redo::{Redo, redo_path};
 use crate::checksums::Checksums;
 use crate::dataset::Dataset;
@@ -26,8 +28,8 @@ use crate::footer::{FooterState, HistoryRow, Metadata, Own};
 use crate::index::Row;
 use crate::store::TetStore;
 use crate::write::{
-    Described, Dimensioned, MOST_ZONES, Names, Stage, StagedArray, TetOptions, add_group, describe,
-    encode_footer, encode_head, head_length, now, rows_checksum,
+    Described, Dimensioned, MOST_ZONES, Names, Stage, StagedArray, TetOptions, describe, encode_footer,
+    encode_head, head_length, now, rows_checksum, set_group,
 };
 use crate::zone::{Zone, ZoneMaps};
 
@@ -56,6 +58,8 @@ pub struct TetAppend {
     described: BTreeMap<String, Described>,
     names: Names,
     own: Own,
+    /// Changes to the attributes of existing nodes.
+    changes: AttributeChanges,
 }
 
 impl TetAppend {
@@ -90,6 +94,7 @@ impl TetAppend {
             described: BTreeMap::new(),
             names,
             own: Own::default(),
+            changes: AttributeChanges::default(),
         })
     }
 
@@ -108,6 +113,18 @@ impl TetAppend {
         let id = self.old.file.tree.array(&path);
         let id = id.ok_or_else(|| Error::not_found(self.old.name().as_ref(), path))?;
         Ok((id, self.old.dataset(id)?.schema().grid.clone()))
+    }
+
+    /// The existing node at a path.
+    fn owner(&self, path: &str) -> Result<Owner> {
+        let path = normal_path(path);
+        if let Some(id) = self.old.file.tree.array(&path) {
+            return Ok(Owner::Array(self.old.datasets()[id].name.to_string()));
+        }
+        match self.old.file.tree.group(&path) {
+            Some(_) => Ok(Owner::Group(path)),
+            None => Err(Error::not_found(self.old.name().as_ref(), path)),
+        }
     }
 
     fn name(&self) -> String {
@@ -248,11 +265,15 @@ impl TetAppend {
         for (name, described) in &self.described {
             described.clone().add_to(name, &mut metadata);
         }
+        self.changes.apply(&mut metadata);
         let zones: Option<Vec<Zone>> = chunks.iter().map(|chunk| chunk.zone.clone()).collect();
+        let zones = zones.filter(|_| !self.changes.change_markers());
         let zones = zones.filter(|zones| !zones.is_empty() && zones.len() as u64 <= MOST_ZONES);
         if self.options.history.is_empty() {
             let source = self.options.tool.clone();
-            history.push(HistoryRow { op: "append".to_owned(), source, at: now(), ..HistoryRow::default() });
+            let only_edits = self.ids.is_empty() && self.own.groups.is_empty() && !self.changes.is_empty();
+            let op = if only_edits { "edit" } else { "append" };
+            history.push(HistoryRow { op: op.to_owned(), source, at: now(), ..HistoryRow::default() });
         }
         history.extend(self.options.history.iter().cloned());
         encode_footer(history, metadata, zones.map(ZoneMaps::standalone).as_ref(), at)
@@ -372,7 +393,7 @@ impl Sink for TetAppend {
             return Ok(());
         }
         let path = self.names.group(path)?;
-        add_group(&path, attributes, &mut self.own);
+        set_group(&path, attributes, &mut self.own);
         Ok(())
     }
 
@@ -407,6 +428,25 @@ impl Sink for TetAppend {
         staged.old = Some((self.old.clone(), id, old));
         self.ids.push(id);
         Ok(self.stage.add(staged, grid))
+    }
+
+    fn attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
+        let path = normal_path(path);
+        if let Some(described) = self.described.get_mut(&Names::array_name(&path)).filter(|_| path != "/") {
+            described.set(attributes);
+        } else if self.own.groups.contains_key(&path) {
+            set_group(&path, attributes, &mut self.own);
+        } else {
+            let owner = self.owner(&path)?;
+            self.changes.set(owner, attributes);
+        }
+        Ok(())
+    }
+
+    fn delete_attributes(&mut self, path: &str, names: &[&str]) -> Result<()> {
+        let owner = self.owner(path)?;
+        self.changes.delete(owner, names);
+        Ok(())
     }
 
     fn commit(self: Box<Self>) -> Result<()> {

@@ -23,6 +23,7 @@ static INFO: FormatInfo = FormatInfo {
         grow: true,
         several_arrays: true,
         attributes: true,
+        json_attributes: true,
         history: true,
         label_texts: true,
         no_scalars: true,
@@ -56,10 +57,18 @@ impl FormatDriver for TetDriver {
     }
 
     fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
-        Ok(Box::new(TetSink::create(target, tet_options(options))?))
+        let mut own = tet_options(options);
+        if options.rewrite {
+            own.history = crate::open_path(target)?.history().to_vec();
+            own.history.push(HistoryRow::now("edit", &own.tool));
+        }
+        Ok(Box::new(TetSink::create(target, own)?))
     }
 
     fn append(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
+        if target.is_dir() {
+            return Err(self.unsupported(target, "adding to packages of"));
+        }
         Ok(Box::new(TetAppend::open(target, tet_options(options))?))
     }
 

@@ -10,8 +10,8 @@ mod metadata;
 mod own;
 
 use hyperslab_core::{Blob, Fields, Place, Result};
-pub(crate) use metadata::FooterJson;
 pub use metadata::{CoordAxis, DatasetMetadata, FileMetadata, HistoryRow, Metadata, SpillRef};
+pub(crate) use metadata::{FooterJson, MISSING_MARKERS};
 pub use own::{Own, OwnDataset};
 use serde::Deserialize;
 

@@ -8,7 +8,7 @@ mod sink;
 mod stage;
 
 pub(crate) use finish::{encode_footer, encode_head, now};
-pub(crate) use metadata::{Described, add_group, describe, limits};
+pub(crate) use metadata::{Described, delete_from_group, describe, limits, set_group};
 pub(crate) use names::Names;
 pub(crate) use rows::Dimensioned;
 use serde_json::Value;

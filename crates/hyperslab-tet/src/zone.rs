@@ -231,7 +231,7 @@ impl Statistics {
 
 /// The bytes (little-endian) of the missing-value marker in the attributes.
 pub(crate) fn missing_bytes(dtype: &DType, attributes: &Attributes) -> Option<Vec<u8>> {
-    let value = ["_FillValue", "missing_value", "fill_value"].iter().find_map(|name| attributes.get(name))?;
+    let value = crate::footer::MISSING_MARKERS.iter().find_map(|name| attributes.get(name))?;
     parse_element(dtype, &crate::write::attribute_text(&value.to_json()))
 }
 

@@ -132,6 +132,7 @@ impl OpenArray {
             .fragments
             .values()
             .filter(|(name, _)| counts(name) && !vacuumed.contains(name.stem.as_str()))
+            .filter(|(name, _)| !self.options.without.contains(&name.stem))
             .map(|(name, key)| (name.clone(), key.clone()))
             .collect();
         visible.sort_by(|a, b| a.0.order().cmp(&b.0.order()));

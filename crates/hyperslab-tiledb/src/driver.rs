@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use hyperslab_core::storage::StagedChange;
 use hyperslab_core::{
-    Capabilities, Content, CreateOptions, DType, FieldChange, Fix, FormatDriver, FormatInfo, Glimpse,
-    OpenContext, Recognition, Repairs, Result, RowFilter, Sink, Storage, Store, StoreForm, TableSink,
-    TableSpec, Variant,
+    Capabilities, Content, CreateOptions, DType, DamagedStore, FieldChange, Fix, FormatDriver, FormatInfo,
+    Glimpse, OpenContext, Recognition, Repairs, Result, RowFilter, Sink, Storage, Store, StoreForm,
+    TableSink, TableSpec, Variant,
 };
 
+use crate::sparse::damaged_fragments;
 use crate::{ConsolidateOptions, Key, OpenOptions, TimeWindow, WriteOptions};
 
 /// The driver for TileDB arrays and groups.
@@ -77,12 +78,25 @@ impl FormatDriver for TileDbDriver {
 
     fn open(&self, content: Content, context: &OpenContext<'_>) -> Result<Arc<dyn Store>> {
         let directory = content.into_directory(&INFO)?;
-        let options = OpenOptions { at: window(context), key: key(context) };
+        let options = options(context);
         Ok(Arc::new(match context.path {
             // Opening by path also resolves group members with absolute addresses.
             Some(path) if context.mapped => crate::open_path(path, options)?,
             _ => crate::open(directory, options)?,
         }))
+    }
+
+    fn open_damaged(&self, content: Content, context: &OpenContext<'_>) -> Result<Option<DamagedStore>> {
+        let directory = content.into_directory(&INFO)?;
+        let options = options(context);
+        let damaged = damaged_fragments(&crate::open(Arc::clone(&directory), options.clone())?)?;
+        if damaged.is_empty() {
+            return Ok(None);
+        }
+        let without = Arc::new(damaged.iter().map(|own| own.name.clone()).collect());
+        let store = Arc::new(crate::open(directory, OpenOptions { without, ..options })?);
+        let lost = damaged.into_iter().map(|own| (own.node.clone(), own.to_string())).collect();
+        Ok(Some(DamagedStore { store, cut: Vec::new(), lost }))
     }
 
     fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
@@ -169,6 +183,10 @@ impl FormatDriver for TileDbDriver {
         let options = WriteOptions { key: key(context), ..WriteOptions::default() };
         Ok(crate::vacuum(path, &options)? as u64)
     }
+}
+
+fn options(context: &OpenContext<'_>) -> OpenOptions {
+    OpenOptions { at: window(context), key: key(context), ..OpenOptions::default() }
 }
 
 fn key(context: &OpenContext<'_>) -> Option<Key> {

@@ -52,6 +52,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 mod array;
 mod cells;
 mod condition;
@@ -99,4 +102,6 @@ pub struct OpenOptions {
     pub at: TimeWindow,
     /// The key of an encrypted array.
     pub key: Option<Key>,
+    /// Fragments to ignore, by name.
+    pub without: Arc<BTreeSet<String>>,
 }

@@ -4,6 +4,7 @@
 //! bounded by the open tiles, never by the number of rows.
 
 mod coords;
+mod damage;
 mod filter;
 mod hilbert;
 mod loaded;
@@ -19,6 +20,7 @@ use hyperslab_core::{
 };
 
 pub(crate) use coords::{Keys, key_of, keys_of};
+pub(crate) use damage::damaged_fragments;
 pub(crate) use merge::GlobalOrder;
 pub(crate) use region::DimensionRange;
 pub(crate) use scan::{VersionRows, VersionTile, join};

@@ -281,6 +281,16 @@ impl TileDbStore {
         Ok(Node::Table(Arc::new(SparseTable::new(Arc::clone(array), path)?)))
     }
 
+    /// The sparse array at a path; `None` if the node is something else.
+    pub(crate) fn sparse_table(&self, path: &str) -> Result<Option<SparseTable>> {
+        match self.find(path) {
+            Ok(Resolved::Entry(Entry::Array(array))) if array.schema.kind == ArrayKind::Sparse => {
+                SparseTable::new(array, path).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// Visits each array under a path once, in order, with its path. Arrays of labels follow the array that they
     /// belong to.
     pub(crate) fn walk(&self, path: &str, depth: usize, visit: &mut dyn FnMut(&str, Result<Arc<OpenArray>>)) {

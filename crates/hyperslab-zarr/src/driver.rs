@@ -87,6 +87,7 @@ static INFO: FormatInfo = FormatInfo {
         grow: true,
         several_arrays: true,
         attributes: true,
+        json_attributes: true,
         reserved_names: true,
         fill_values: true,
         multiscales: true,

@@ -19,7 +19,13 @@ pub struct ZvfDriver;
 static INFO: FormatInfo = FormatInfo {
     extensions: &["zarrvectors", "zv"],
     forms: &[StoreForm::Directory, StoreForm::File],
-    capabilities: Capabilities { append: true, attributes: true, reserved_names: true, ..Capabilities::NONE },
+    capabilities: Capabilities {
+        append: true,
+        attributes: true,
+        json_attributes: true,
+        reserved_names: true,
+        ..Capabilities::NONE
+    },
     geometry_kinds: &["point_cloud", "line", "polyline", "streamline", "graph", "skeleton", "mesh"],
     built_on: Some("zarr"),
     probe_keys: &["zarr.json"],

@@ -16,7 +16,7 @@ use hyperslab_core::{Array, ArraySchema, Attributes, DType, Elements, Fill, Numb
 
 use crate::adapt::{Mapped, Relabelled};
 use attribute::{Stated, numbers};
-pub(crate) use companions::{companions, rename_companion};
+pub(crate) use companions::{companions, rename_companions, text_like};
 pub use multiscale::{Axis, Level, Multiscale, level_path};
 use unpack::{UnpackSpec, unpack};
 

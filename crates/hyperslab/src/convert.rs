@@ -40,8 +40,8 @@ pub use multiscale::{Downsample, convert_multiscale};
 pub(crate) use netcdf::netcdf_form_of;
 pub use provenance::PROVENANCE;
 pub use rows::{convert_to_rows, is_file_of_rows};
-pub(crate) use spec::portable_attributes;
 pub use spec::{AUTO_CHUNK_BYTES, default_chunk_shape};
+pub(crate) use spec::{fitted_attribute, portable_attributes};
 pub use table::TableOptions;
 
 use crate::formats::check_replaceable;
@@ -121,6 +121,10 @@ pub struct ConvertOptions {
     pub geometry: GeometryOptions,
     /// Options for writing tables.
     pub table: TableOptions,
+    /// The target replaces the source, with changes. Attributes and types are copied as they are stored.
+    pub(crate) rewrite: bool,
+    /// Check everything, and write nothing.
+    pub(crate) dry_run: bool,
     /// Options for a target on remote storage.
     #[cfg(feature = "remote")]
     pub remote: hyperslab_remote::RemoteOptions,
@@ -183,6 +187,8 @@ impl Default for ConvertOptions {
             memory: 256 << 20,
             geometry: GeometryOptions::default(),
             table: TableOptions::default(),
+            rewrite: false,
+            dry_run: false,
             #[cfg(feature = "remote")]
             remote: hyperslab_remote::RemoteOptions::default(),
         }
@@ -363,6 +369,9 @@ fn convert_with(
     let as_stored = (same_format && whole).then(|| source.as_stored());
     let source = as_stored.as_ref().unwrap_or(source);
     if format.writes_geometry() {
+        if options.dry_run {
+            return Ok(ConvertReport::default());
+        }
         if options.replace {
             check_replaceable(target, format.info().created_form())?;
         }
@@ -398,6 +407,7 @@ fn convert_with(
         && options
             .variant
             .is_none_or(|variant| !variant.info().netcdf_types || Some(variant.name()) == own_variant);
+    let as_is = verbatim || options.rewrite;
     let holds_values = |item: &Item| match item.node() {
         Some(Node::Array(array)) => !array.schema().is_dimension,
         Some(Node::Table(_) | Node::Geometry(_)) => true,
@@ -415,6 +425,7 @@ fn convert_with(
         .with_shard_shape(options.shard_shape.clone())
         .with_variant(options.variant.or_else(|| format.info().variant(own_variant?)))
         .with_verbatim(verbatim)
+        .with_rewrite(options.rewrite)
         .with_preamble(preamble)
         .with_page_size(page_size);
     // Names that the source's reader generated are not carried over to other formats.
@@ -445,7 +456,7 @@ fn convert_with(
         let portable: HashSet<&str> = portable.into_iter().map(|(name, _)| name).collect();
         let mut kept = attributes.filtered(|name, _| verbatim || portable.contains(name));
         let changed = kept.iter().filter_map(|(name, value)| {
-            let (value, change) = spec::fitted_attribute(value, format, variant, verbatim)?;
+            let (value, change) = spec::fitted_attribute(value, format, variant, as_is)?;
             Some((name.to_owned(), value, change))
         });
         for (name, value, change) in changed.collect::<Vec<_>>() {
@@ -512,7 +523,7 @@ fn convert_with(
                 }
             }
             Node::Array(array) => {
-                let (array, change) = forms::netcdf_form(array, format, variant, verbatim)?;
+                let (array, change) = forms::netcdf_form(array, format, variant, as_is)?;
                 change.into_iter().for_each(|change| report.change(path, change));
                 let reader = source.reader(array);
                 let positions = subset.positions(origin, reader.schema())?;
@@ -520,7 +531,7 @@ fn convert_with(
                 if let Some(note) = spec::other_rank(&copy.spec, options) {
                     report.change(path, note);
                 }
-                if forms::needs_netcdf4_types(variant, verbatim) && !netcdf::has_fill(&copy.spec.dtype) {
+                if forms::needs_netcdf4_types(variant, as_is) && !netcdf::has_fill(&copy.spec.dtype) {
                     copy.spec.fill = Fill::Zero;
                 }
                 subset.name_scalars(
@@ -632,12 +643,14 @@ fn convert_with(
     for (path, what) in filters {
         report.change(&path, what);
     }
+    // Of the values, a format only refuses references, for what they refer to.
+    copies.retain(|(copy, _)| !options.dry_run || copy.spec.dtype.has_references());
     for (copy, array_sink) in copies {
         report.copied_chunks += copy.run(&*array_sink, options, progress)?;
         report.arrays += 1;
         report.bytes += copy.bytes;
     }
-    for table in tables {
+    for table in tables.into_iter().filter(|_| !options.dry_run) {
         let (rows, bytes) = table.run(progress)?;
         report.rows += rows;
         report.bytes += bytes;
@@ -648,7 +661,9 @@ fn convert_with(
     if let (true, Some(loss)) = (options.strict, report.dropped().next()) {
         return Err(Error::invalid(format!("{loss}; nothing was written")));
     }
-    sink.commit()?;
+    if !options.dry_run {
+        sink.commit()?;
+    }
     Ok(report)
 }
 

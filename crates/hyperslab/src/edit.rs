@@ -4,21 +4,25 @@
 //! [view](view) that includes the change, and replaces it in one step. Either way, a killed process leaves the old store or the
 //! new one.
 
+mod changes;
+mod fit;
 mod value;
-pub(crate) mod view;
+mod view;
 
 use std::path::Path;
 
 use hyperslab_core::{
-    Attribute, Attributes, CreateOptions, DType, Elements, Error, Node, Result, Values, did_you_mean,
-    normal_path,
+    Attribute, Attributes, CreateOptions, Error, Node, Result, StoreForm, did_you_mean, normal_path,
 };
 
+pub(crate) use changes::Changes;
+use changes::{AttributeEdit, new_path, struct_above};
+pub use fit::attribute_value;
 pub use value::parse_attribute;
+pub(crate) use view::edited;
 
 use crate::convert::{ConvertOptions, Progress, convert_into, portable_attributes};
 use crate::{Format, OpenOptions, OpenStore, create, open_with};
-use view::{AttributeEdit, Changes};
 
 /// One change.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,7 +48,7 @@ pub enum Edit {
     Rename {
         /// The node.
         from: String,
-        /// Its new path. A name without a slash stays in the same group.
+        /// Its new path. A name without a slash stays in the same group; a path counts from the root.
         to: String,
     },
     /// Removes a node and everything below it.
@@ -98,7 +102,7 @@ pub fn edit(path: &Path, edits: &[Edit], options: &EditOptions, progress: &Progr
     crate::location::check_local(path, "editing")?;
     let name = path.display().to_string();
     let target = path.canonicalize().map_err(|source| Error::io(name.as_str(), source))?;
-    let store = open_with(&target, &OpenOptions { mapped: false, ..options.open.clone() })?;
+    let store = open_with(path, &OpenOptions { mapped: false, ..options.open.clone() })?;
     let format = store
         .driver()
         .ok_or_else(|| Error::unsupported(name.as_str(), "editing a store of an unknown format"))?;
@@ -108,9 +112,11 @@ pub fn edit(path: &Path, edits: &[Edit], options: &EditOptions, progress: &Progr
             format.name()
         )));
     }
-    let edits = edits.iter().map(|edit| like_existing(&store, edit)).collect::<Result<Vec<Edit>>>()?;
+    let edits = edits.iter().map(|edit| checked(&store, format, edit)).collect::<Result<Vec<Edit>>>()?;
     let edits = &edits[..];
-    let changes = Changes::new(&store, edits)?;
+    // A rewritten store holds its content in the same forms.
+    let stored = store.with_forms_as_stored();
+    let changes = Changes::new(&stored, edits)?;
     let mut report = EditReport { changes: described(edits, options.dry_run), ..EditReport::default() };
     let read_only =
         target.metadata().map_err(|source| Error::io(name.as_str(), source))?.permissions().readonly();
@@ -124,7 +130,7 @@ pub fn edit(path: &Path, edits: &[Edit], options: &EditOptions, progress: &Progr
     }
     match in_place(&target, format, edits, options.dry_run) {
         Ok(()) => report.in_place = true,
-        Err(why) if why.is_unsupported() => rewrite(&target, format, &store, changes, options, progress)?,
+        Err(why) if why.is_unsupported() => rewrite(&target, format, &stored, changes, options, progress)?,
         Err(why) => return Err(why),
     }
     report.applied = !options.dry_run && !edits.is_empty();
@@ -141,26 +147,36 @@ fn described(edits: &[Edit], dry_run: bool) -> Vec<(String, String)> {
             }
             Edit::DeleteAttribute { node, name } => (normal_path(node), format!("{name} {would}deleted")),
             Edit::Rename { from, to } => {
-                (normal_path(from), format!("{would}renamed to {}", view::new_path(from, to)))
+                (normal_path(from), format!("{would}renamed to {}", new_path(from, to)))
             }
             Edit::Remove { node } => (normal_path(node), format!("{would}removed")),
         })
         .collect()
 }
 
-/// Adapts a text to the kind of text that it replaces: fixed-length characters stay fixed-length characters, which
-/// NetCDF distinguishes from strings. Non-ASCII text is not adapted.
-fn like_existing(store: &OpenStore, edit: &Edit) -> Result<Edit> {
-    let Edit::SetAttribute { node, name, value } = edit else { return Ok(edit.clone()) };
-    let attributes = attributes_of(store, node)?;
-    let (Some(Attribute::Values(old)), Some(text)) = (attributes.get(name), value.as_text()) else {
-        return Ok(edit.clone());
-    };
-    if !matches!(old.dtype, DType::FixedBytes(_)) || old.len() != 1 || !text.is_ascii() {
-        return Ok(edit.clone());
+/// The edit as the store's format can hold it. Fails if it names a missing attribute or only a part of an array.
+fn checked(store: &OpenStore, format: Format, edit: &Edit) -> Result<Edit> {
+    match edit {
+        Edit::DeleteAttribute { node, name } => {
+            let attributes = attributes_of(store, node)?;
+            if attributes.get(name).is_none() {
+                return Err(no_attribute(store, node, name, &attributes));
+            }
+        }
+        Edit::SetAttribute { name, .. } if name.is_empty() => {
+            return Err(Error::invalid("an attribute needs a name, as in units=K"));
+        }
+        Edit::SetAttribute { .. } => {}
+        Edit::Rename { from: node, .. } | Edit::Remove { node } => {
+            if let Some(array) = struct_above(store, node) {
+                let (path, node) = (store.path().display(), normal_path(node));
+                return Err(Error::invalid(format!(
+                    "{path}: {node} is a member of the array {array}; members cannot be renamed or removed"
+                )));
+            }
+        }
     }
-    let values = Values::new(DType::FixedBytes(text.len()), &old.shape, Elements::fixed(text.into_bytes()))?;
-    Ok(Edit::SetAttribute { node: node.clone(), name: name.clone(), value: values.into() })
+    fit::fitted(store, format, edit)
 }
 
 /// Changes the store in place. Fails with [`Unsupported`](Error::Unsupported), leaving it unchanged, if the format cannot.
@@ -179,7 +195,7 @@ fn in_place(target: &Path, format: Format, edits: &[Edit], dry_run: bool) -> Res
             Edit::DeleteAttribute { node, name } => {
                 sink.delete_attributes(&normal_path(node), &[name.as_str()])?;
             }
-            Edit::Rename { from, to } => sink.rename(&normal_path(from), &view::new_path(from, to))?,
+            Edit::Rename { from, to } => sink.rename(&normal_path(from), &new_path(from, to))?,
             Edit::Remove { node } => sink.remove(&normal_path(node))?,
         }
     }
@@ -196,33 +212,38 @@ fn rewrite(
     progress: &Progress,
 ) -> Result<()> {
     let info = format.info();
-    if !info.capabilities.create || info.capabilities.fragments || info.capabilities.history {
-        let loss = match (info.capabilities.history, info.capabilities.fragments) {
-            (true, _) => "its history",
-            (_, true) => "its earlier versions",
-            _ => return Err(format.driver().unsupported(target, "editing")),
-        };
+    if !info.capabilities.create {
+        return Err(format.driver().unsupported(target, "editing"));
+    }
+    let form = if target.is_dir() { StoreForm::Directory } else { StoreForm::File };
+    if form != info.created_form() {
         return Err(Error::invalid(format!(
-            "{}: this change to a {} store cannot be made in place, and rewriting the store would lose {loss}; convert it to a \
-             new store instead",
-            target.display(),
+            "{}: a {} store that is a {form} cannot be edited; convert it to a new store, and edit that",
+            store.path().display(),
             info.name
         )));
     }
-    if options.dry_run {
-        return Ok(());
+    if info.capabilities.fragments {
+        return Err(Error::invalid(format!(
+            "{}: this change to a {} store cannot be made in place, and rewriting the store would lose its earlier versions; \
+             convert it to a new store instead",
+            store.path().display(),
+            info.name
+        )));
     }
     let keeps_bookkeeping = !changes.moves_nodes();
-    let edited = view::edited(store, changes);
+    let edited = edited(store, changes);
     let convert_options = ConvertOptions {
         replace: true,
         strict: true,
         keep_bookkeeping: keeps_bookkeeping,
+        rewrite: true,
+        dry_run: options.dry_run,
         ..ConvertOptions::default()
     };
     let permissions = target.metadata().ok().map(|metadata| metadata.permissions());
     convert_into(&edited, target, format, &convert_options, progress).map_err(with_advice)?;
-    if let Some(permissions) = permissions.filter(|_| target.is_file()) {
+    if let Some(permissions) = permissions.filter(|_| !options.dry_run && target.is_file()) {
         // The content has been replaced, so failing to restore the permissions is not an error.
         let _ = std::fs::set_permissions(target, permissions);
     }
@@ -232,10 +253,12 @@ fn rewrite(
 /// Explains how to make the change in the error about a reference to a node that was renamed or removed.
 fn with_advice(why: Error) -> Error {
     match why {
-        Error::Invalid(message) if message.contains("a reference to") => Error::invalid(format!(
-            "{message}. References do not follow a node that is renamed or removed; remove the array or attribute with the \
+        Error::Invalid(message) if message.contains("a reference to") || message.contains(" references ") => {
+            Error::invalid(format!(
+                "{message}. References do not follow a node that is renamed or removed; remove the array or attribute with the \
              reference first"
-        )),
+            ))
+        }
         other => other,
     }
 }
@@ -266,52 +289,6 @@ pub fn user_attributes(attributes: &Attributes) -> Vec<(&str, &Attribute)> {
     portable_attributes(attributes, false)
 }
 
-/// The type for the numbers of an attribute: the named type, else that of the existing attribute, else that of the array for
-/// attributes that hold array values.
-///
-/// # Errors
-///
-/// As [`attributes_of`]; [`Invalid`](Error::Invalid) for a name that is not a numeric type.
-pub fn attribute_type(
-    store: &OpenStore,
-    node: &str,
-    name: &str,
-    named: Option<&str>,
-) -> Result<Option<DType>> {
-    const NUMBERS: [DType; 11] = [
-        DType::Int8,
-        DType::Int16,
-        DType::Int32,
-        DType::Int64,
-        DType::UInt8,
-        DType::UInt16,
-        DType::UInt32,
-        DType::UInt64,
-        DType::Float16,
-        DType::Float32,
-        DType::Float64,
-    ];
-    if let Some(named) = named {
-        let names: Vec<String> = NUMBERS.iter().map(DType::to_string).collect();
-        let found = NUMBERS.iter().find(|dtype| dtype.to_string() == named);
-        return found.map(|dtype| Some(dtype.clone())).ok_or_else(|| {
-            let hint = did_you_mean(named, names.iter().map(String::as_str));
-            Error::invalid(format!("{named} is not a numeric type{hint}"))
-        });
-    }
-    if let Some(Attribute::Values(values)) = attributes_of(store, node)?.get(name) {
-        return Ok(Some(values.dtype.clone()));
-    }
-    // CF gives these the type of the values.
-    let of_values = ["_FillValue", "missing_value", "valid_min", "valid_max", "valid_range"].contains(&name);
-    let path = normal_path(node);
-    let found = store.find(&path)?;
-    Ok(match found {
-        Node::Array(array) if of_values => Some(array.schema().dtype.clone()),
-        _ => None,
-    })
-}
-
 /// The error for a missing attribute.
 fn no_attribute(store: &OpenStore, node: &str, name: &str, attributes: &Attributes) -> Error {
     // Bookkeeping attributes of the format are not for users.
@@ -320,23 +297,15 @@ fn no_attribute(store: &OpenStore, node: &str, name: &str, attributes: &Attribut
     Error::invalid(format!("{}: {node} has no attribute {name:?}{hint}", store.path().display()))
 }
 
-/// Checks an attribute edit against the existing attributes.
-fn attribute_edit(store: &OpenStore, edit: &Edit) -> Result<Option<(String, AttributeEdit)>> {
-    Ok(match edit {
+/// The change of an attribute, and its node.
+fn attribute_edit(edit: &Edit) -> Option<(String, AttributeEdit)> {
+    match edit {
         Edit::SetAttribute { node, name, value } => {
-            attributes_of(store, node)?;
-            if name.is_empty() {
-                return Err(Error::invalid("an attribute needs a name, as in units=K"));
-            }
             Some((normal_path(node), AttributeEdit::Set(name.clone(), value.clone())))
         }
         Edit::DeleteAttribute { node, name } => {
-            let attributes = attributes_of(store, node)?;
-            if attributes.get(name).is_none() {
-                return Err(no_attribute(store, node, name, &attributes));
-            }
             Some((normal_path(node), AttributeEdit::Delete(name.clone())))
         }
-        _ => None,
-    })
+        Edit::Rename { .. } | Edit::Remove { .. } => None,
+    }
 }

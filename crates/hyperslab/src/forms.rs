@@ -32,7 +32,7 @@ pub(crate) use element::Form;
 use element::Leaf;
 pub(crate) use geometry::stored_geometry;
 pub(crate) use labels::{CreatedCoordinates, DimensionLabels, HeldLabels, labels_of};
-pub(crate) use restore::restored;
+pub(crate) use restore::{mask_of, restored};
 pub(crate) use sink::formed;
 pub(crate) use types::parse_type;
 use types::type_text;
@@ -57,7 +57,7 @@ pub(crate) const DUPLICATES: &str = "hyperslab_duplicates";
 pub(crate) const ROW: &str = "row";
 
 /// The suffix of a mask's name.
-const MASK_ENDING: &str = "_mask";
+pub(crate) const MASK_ENDING: &str = "_mask";
 
 /// The content that a target supports natively.
 pub(crate) struct NativeSupport<'a> {

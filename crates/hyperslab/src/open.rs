@@ -177,6 +177,12 @@ impl OpenStore {
         Self { store, ..self.clone() }
     }
 
+    /// The same store without restoring content that is stored in another form. Its nodes keep the names of the format.
+    #[must_use]
+    pub(crate) fn with_forms_as_stored(&self) -> Self {
+        Self { store: Arc::clone(&self.stored), ..self.clone() }
+    }
+
     /// The underlying store, as implemented by its format.
     #[must_use]
     pub const fn inner(&self) -> &Arc<dyn Store> {

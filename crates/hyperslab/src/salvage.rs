@@ -2,19 +2,21 @@
 //!
 //! The damaged store is converted through a view in which unreadable content is missing: nodes are left out, and chunks hold the
 //! fill value. The report lists both. A truncated file is treated as if it had the length that its structures claim, so that
-//! content before the cut is found.
+//! content before the cut is found. A truncated zip archive gets a new directory of its whole members.
 
+mod archive;
 mod view;
 
+use std::fmt::Display;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use hyperslab_core::{Blob, Content, Error, FileBlob, Result, Store, StoreForm};
+use hyperslab_core::{Blob, Content, Error, FileBlob, Result, Store, StoreForm, normal_path};
 
-use crate::convert::{ConvertOptions, ConvertReport, Progress, convert};
-use crate::{Format, OpenOptions, OpenStore, location};
+use crate::convert::{ConvertOptions, ConvertReport, Progress, convert, convert_to_rows, is_file_of_rows};
+use crate::{Format, OpenOptions, OpenStore, formats, location};
 use view::SalvagedStore;
 
 /// A node or chunk that could not be saved.
@@ -27,8 +29,16 @@ pub struct Lost {
     /// The positions along the first axis that are lost at the end, where the saved array is shorter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub positions: Option<Range<u64>>,
+    /// The size of its elements in bytes. Zero if it is unknown.
+    pub bytes: u64,
     /// Why it cannot be read.
     pub reason: String,
+}
+
+impl Lost {
+    fn of(node: &str) -> Self {
+        Self { node: node.to_owned(), chunk: None, positions: None, bytes: 0, reason: String::new() }
+    }
 }
 
 /// What was saved and what was lost.
@@ -45,19 +55,39 @@ pub struct SalvageReport {
 struct Losses(Arc<Mutex<Vec<Lost>>>);
 
 impl Losses {
-    fn note(&self, node: &str, chunk: Option<&[u64]>, reason: &Error) {
+    /// Notes a lost node.
+    fn note(&self, node: &str, reason: &dyn Display) {
+        self.push(Lost { reason: reason.to_string(), ..Lost::of(node) });
+    }
+
+    fn note_chunk(&self, node: &str, chunk: &[u64], bytes: u64, reason: &dyn Display) {
+        self.push(Lost { chunk: Some(chunk.to_vec()), bytes, reason: reason.to_string(), ..Lost::of(node) });
+    }
+
+    fn push(&self, new: Lost) {
         let mut lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let chunk = chunk.map(<[u64]>::to_vec);
         // Nodes and chunks are read more than once.
-        if !lost.iter().any(|known| known.node == node && known.chunk == chunk) {
-            lost.push(Lost { node: node.to_owned(), chunk, positions: None, reason: reason.to_string() });
+        if !lost.contains(&new) {
+            lost.push(new);
         }
     }
 
+    /// Notes that the members after the cut are lost, without their names.
+    fn note_end_of_archive(&self, archive: &archive::RestoredArchive) {
+        let members = archive.members;
+        if let Some(name) = &archive.cut {
+            let node = normal_path(name.strip_suffix(".npy").unwrap_or(name));
+            self.note(&node, &"the end of this member is not in the file");
+        }
+        let reason = format!(
+            "the archive is cut after {members} whole members; any further ones are lost, and their chunks appear unwritten"
+        );
+        self.note("/", &reason);
+    }
+
     fn note_cut(&self, node: String, positions: Range<u64>) {
-        let mut lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let reason = format!("records {} to {} are not in the file", positions.start, positions.end - 1);
-        lost.push(Lost { node, chunk: None, positions: Some(positions), reason });
+        self.push(Lost { positions: Some(positions), reason, ..Lost::of(&node) });
     }
 
     fn sorted(&self) -> Vec<Lost> {
@@ -81,7 +111,17 @@ pub fn salvage(
     progress: &Progress,
 ) -> Result<SalvageReport> {
     location::check_local(path, "salvaging")?;
-    let found = location::find(path, &OpenOptions { mapped: false, ..open.clone() })?;
+    let mut found = location::find(path, &OpenOptions { mapped: false, ..open.clone() })?;
+    let losses = Losses::default();
+    if let Content::File(blob) = &found.content
+        && let Some(archive) = archive::restored(blob)?
+    {
+        losses.note_end_of_archive(&archive);
+        found.content = Content::File(archive.blob);
+        if open.format.is_none() {
+            found.format = formats::recognise(&found.content)?.unwrap_or(found.format);
+        }
+    }
     let context = found.context(open);
     let driver = found.format.driver();
     let longer = match found.content.form() {
@@ -94,10 +134,10 @@ pub fn salvage(
     let own = driver.open(found.content.clone(), &context);
     // An intact part that the format knows is preferred to chunks that are read one by one.
     let intact = driver.open_damaged(found.content.clone(), &context).ok().flatten();
-    let losses = Losses::default();
     let mut stores: Vec<Arc<dyn Store>> = Vec::new();
     if let Some(intact) = intact {
         intact.cut.into_iter().for_each(|(node, positions)| losses.note_cut(node, positions));
+        intact.lost.into_iter().for_each(|(node, reason)| losses.note(&node, &reason));
         stores.push(intact.store);
     }
     match (own, longer) {
@@ -106,8 +146,10 @@ pub fn salvage(
     }
     let view = SalvagedStore::new(stores, losses.clone())?;
     let source = OpenStore::from_store(Arc::new(view), path);
-    let format = format.unwrap_or(found.format);
-    let written = convert(&source, target, format, options, progress)?;
+    let written = match format {
+        None if is_file_of_rows(target) => convert_to_rows(&source, target, options, progress)?,
+        format => convert(&source, target, format.unwrap_or(found.format), options, progress)?,
+    };
     Ok(SalvageReport { written, lost: losses.sorted() })
 }
 

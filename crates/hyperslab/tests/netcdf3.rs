@@ -101,6 +101,55 @@ fn versions_are_chosen_by_name() {
 }
 
 /// The lines of CDL, with dimensions sorted: `ncdump` prints them in order of definition, we in order of use.
+/// A dimension is declared where its coordinate is, even if arrays below that group come first in the file.
+#[test]
+fn dimensions_are_declared_in_the_group_of_their_coordinate() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("groups.h5");
+    let mut sink = create(&path, Format::HDF5, &CreateOptions::default()).unwrap();
+    for group in ["/", "/own", "/sub"] {
+        sink.group(group, &Attributes::new()).unwrap();
+    }
+    let numbers = |count: u8| Elements::fixed((0..count).collect::<Vec<u8>>());
+    let mut add = |path: &str, names: &[&str], shape: &[u64]| {
+        let mut spec = ArraySpec::new(DType::UInt8, Grid::single(shape));
+        spec.dimensions = names.iter().map(|name| Some((*name).to_owned())).collect();
+        put(&mut *sink, path, &spec, numbers(shape.iter().product::<u64>() as u8));
+    };
+    add("/own/x", &["x"], &[3]);
+    add("/own/w", &["x"], &[3]);
+    add("/sub/w", &["y", "x"], &[4, 3]);
+    add("/x", &["x"], &[3]);
+    sink.commit().unwrap();
+    let catalog = hyperslab::open(&path).unwrap().catalog().unwrap();
+    let mut found: Vec<String> = catalog.dimensions().into_iter().map(|dimension| dimension.path).collect();
+    found.sort();
+    assert_eq!(found, ["/own/x", "/sub/y", "/x"]);
+    assert_eq!(catalog.to_cdl().unwrap().matches("x = 3 ;").count(), 2);
+}
+
+/// As the NetCDF library shows HDF5 files without dimension scales.
+#[test]
+fn dimensions_without_names_get_some_in_cdl() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plain.h5");
+    let mut sink = create(&path, Format::HDF5, &CreateOptions::default()).unwrap();
+    sink.group("/", &Attributes::new()).unwrap();
+    for (path, shape) in [("/a", &[2_u64, 3][..]), ("/b", &[3, 3])] {
+        let elements = Elements::fixed(vec![0; shape.iter().product::<u64>() as usize]);
+        put(&mut *sink, path, &ArraySpec::new(DType::UInt8, Grid::single(shape)), elements);
+    }
+    sink.commit().unwrap();
+    let cdl = hyperslab::open(&path).unwrap().catalog().unwrap().to_cdl().unwrap();
+    for line in ["phony_dim_0 = 2 ;", "phony_dim_1 = 3 ;", "phony_dim_2 = 3 ;"] {
+        assert!(cdl.contains(line), "{cdl}");
+    }
+    assert!(
+        cdl.contains("a(phony_dim_0, phony_dim_1)") && cdl.contains("b(phony_dim_1, phony_dim_2)"),
+        "{cdl}"
+    );
+}
+
 fn lines(cdl: &str) -> Vec<String> {
     let mut lines: Vec<String> = cdl.lines().map(str::to_owned).collect();
     let is_dimension = |line: &String| line.starts_with('\t') && line.contains(" = ") && !line.contains(':');

@@ -62,7 +62,7 @@ pub(crate) struct RenameArgs {
     #[arg(value_name = "OLD")]
     pub(crate) from: String,
 
-    /// New path; a name without a slash stays in the same group
+    /// New path, from the root; a name without a slash stays in the same group
     #[arg(value_name = "NEW")]
     pub(crate) to: String,
 

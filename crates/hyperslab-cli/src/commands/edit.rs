@@ -1,8 +1,6 @@
 //! `tet attrs`, `tet rename` and `tet rm`: changes to an existing store.
 
-use hyperslab::edit::{
-    Edit, EditOptions, attribute_type, attributes_of, edit, parse_attribute, user_attributes,
-};
+use hyperslab::edit::{Edit, EditOptions, attribute_value, attributes_of, edit, user_attributes};
 use hyperslab::{Error, Result};
 use serde_json::{Value, json};
 
@@ -20,8 +18,7 @@ pub(crate) fn attrs(args: &AttrsArgs) -> Result<Answer> {
         let (name, value) = text.split_once('=').ok_or_else(|| {
             Error::invalid(format!("{text:?} is not NAME=VALUE; use --delete {text} to delete an attribute"))
         })?;
-        let dtype = attribute_type(&store, &args.node, name, args.dtype.as_deref())?;
-        let value = parse_attribute(value, dtype.as_ref())?;
+        let value = attribute_value(&store, &args.node, name, value, args.dtype.as_deref())?;
         edits.push(Edit::SetAttribute { node: args.node.clone(), name: name.to_owned(), value });
     }
     for name in &args.delete {

@@ -183,7 +183,9 @@ fn head(catalog: &Catalog, form: &str, out: &mut dyn Write) -> io::Result<()> {
         1 => facts.push(format!("1 {one}")),
         several => facts.push(format!("{several} {many}")),
     };
-    add_count(count(&|node| matches!(node, Node::Array(_))), "array", "arrays");
+    // A dimension without an array of its name is no array, although some formats store it as one.
+    let is_array = |node: &Node| matches!(node, Node::Array(array) if !array.schema().is_dimension);
+    add_count(count(&is_array), "array", "arrays");
     add_count(count(&|node| matches!(node, Node::Table(_))), "table", "tables");
     add_count(count(&|node| matches!(node, Node::Geometry(_))), "geometry", "geometries");
     let links =

@@ -37,7 +37,10 @@ pub(crate) fn run(args: &RepairArgs) -> Result<Answer> {
             }
             let path = args.open.path.display();
             match (repair.fixes.len(), repair.remaining.len()) {
-                (0, 0) => writeln!(out, "{}  nothing to fix", paint::strong(path)),
+                (0, 0) => {
+                    let rest = format!("(chunks were not read; `tet verify {path} --deep` checks them)");
+                    writeln!(out, "{}  nothing to fix {}", paint::strong(path), paint::dim(rest))
+                }
                 (fixes, 0) => writeln!(out, "{}  {fixes} {done}", paint::strong(path)),
                 (fixes, rest) => {
                     writeln!(out, "{}  {fixes} {done}, {rest} cannot be fixed safely", paint::strong(path))
@@ -77,13 +80,17 @@ fn save(args: &RepairArgs, target: &Path) -> Result<Answer> {
         for loss in &report.written.losses {
             writeln!(out, "  {} {loss}", paint::doubtful("!"))?;
         }
-        let arrays = pretty::counted(report.written.arrays, "array");
+        let content = match (report.written.arrays, report.written.rows) {
+            (0, rows) if rows > 0 => pretty::counted(rows, "row"),
+            (arrays, _) => pretty::counted(arrays, "array"),
+        };
+        let (all, lost) = (report.written.bytes, report.lost.iter().map(|own| own.bytes).sum::<u64>());
+        let saved = match lost {
+            0 => pretty::bytes(all),
+            lost => format!("{} of {}", pretty::bytes(all.saturating_sub(lost)), pretty::bytes(all)),
+        };
         let sign = if complete { paint::good("✓") } else { paint::doubtful("!") };
-        let about = format!(
-            "{arrays}, {} saved, {}",
-            pretty::bytes(report.written.bytes),
-            describe_losses(&report.lost)
-        );
+        let about = format!("{content}, {saved} saved, {}", describe_losses(&report.lost));
         writeln!(out, "{sign} {}  {}", target.display(), paint::dim(about))
     })?;
     Ok(answer)

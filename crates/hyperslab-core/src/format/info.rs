@@ -109,6 +109,8 @@ pub struct Capabilities {
     pub nullable: bool,
     /// Nodes have attributes.
     pub attributes: bool,
+    /// Attributes are JSON documents: objects, null and mixed lists as well as numbers and text.
+    pub json_attributes: bool,
     /// A store keeps a history.
     pub history: bool,
     /// Each write is stored separately, until fragments are [consolidated](super::FormatDriver::consolidate).
@@ -151,6 +153,7 @@ impl Capabilities {
         tables: false,
         nullable: false,
         attributes: false,
+        json_attributes: false,
         history: false,
         fragments: false,
         field_arrays: false,

@@ -93,6 +93,8 @@ pub struct CreateOptions {
     /// All nodes come from a store of the same format. Their attributes include the format's own bookkeeping, which is
     /// written unchanged.
     pub verbatim: bool,
+    /// The store replaces the one at the target, with changes: its history continues, in formats that keep one.
+    pub rewrite: bool,
     /// Foreign bytes to write before the content, if the format supports it.
     pub preamble: Option<bytes::Bytes>,
     /// Divide the file into pages of this many bytes, if the format supports it.
@@ -108,6 +110,7 @@ crate::option_setters! { CreateOptions {
     with_shard_shape = shard_shape: into Option<Vec<u64>>,
     with_variant = variant: into Option<Variant>,
     with_verbatim = verbatim: bool,
+    with_rewrite = rewrite: bool,
     with_preamble = preamble: into Option<bytes::Bytes>,
     with_page_size = page_size: into Option<u64>,
 } }

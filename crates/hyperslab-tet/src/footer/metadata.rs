@@ -12,6 +12,9 @@ use super::own::Own;
 /// The maximum number of entries read from a list or map: far more than writers may write, and few enough to bound memory.
 const MOST: usize = 65_536;
 
+/// The attributes that mark missing values. The first one present applies.
+pub(crate) const MISSING_MARKERS: [&str; 3] = ["_FillValue", "missing_value", "fill_value"];
+
 /// An operation on the file.
 ///
 /// Older writers store the first three fields as an array, which is read as well.
@@ -113,10 +116,7 @@ impl DatasetMetadata {
     /// The text of the missing-value marker, if an attribute gives one.
     #[must_use]
     pub fn missing_value(&self) -> Option<&str> {
-        ["_FillValue", "missing_value", "fill_value"]
-            .iter()
-            .find_map(|name| self.attrs.get(*name))
-            .map(String::as_str)
+        MISSING_MARKERS.iter().find_map(|name| self.attrs.get(*name)).map(String::as_str)
     }
 }
 

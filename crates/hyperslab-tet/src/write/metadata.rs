@@ -3,8 +3,6 @@
 //! If a text has more than 1024 bytes or is empty, or if there are more than 64 attributes or labels, other readers
 //! refuse the footer, and with it the file. Such content is stored under our own key, which they ignore.
 
-use std::collections::BTreeMap;
-
 use hyperslab_core::{ArraySpec, Attributes, Labels};
 use serde_json::Value;
 
@@ -93,13 +91,25 @@ fn labels(axis: usize, texts: &[String], described: &mut Described) {
 }
 
 impl Described {
+    /// Takes the metadata of an array out of a file's metadata.
+    pub(crate) fn take_from(name: &str, metadata: &mut Metadata) -> Self {
+        Self {
+            metadata: metadata.datasets.remove(name).unwrap_or_default(),
+            own: metadata.own.as_mut().and_then(|own| own.datasets.remove(name)).unwrap_or_default(),
+            notes: Vec::new(),
+        }
+    }
+
     /// Sets attributes, replacing those of the same names.
     pub(crate) fn set(&mut self, new: &Attributes) {
-        for (name, _) in new.iter() {
-            self.metadata.attrs.remove(name);
-            self.own.attributes.remove(name);
-        }
+        new.iter().for_each(|(name, _)| self.delete(name));
         attributes(new, self);
+    }
+
+    pub(crate) fn delete(&mut self, name: &str) {
+        self.metadata.attrs.remove(name);
+        self.own.attributes.remove(name);
+        self.own.attribute_types.remove(name);
     }
 
     /// Adds this to a file's metadata. Other readers accept metadata of the first 256 datasets only.
@@ -135,17 +145,35 @@ impl Described {
     }
 }
 
-/// Adds a group, as one of our own extensions.
-pub(crate) fn add_group(path: &str, attributes: &Attributes, own: &mut Own) {
-    let types: BTreeMap<String, String> = attributes
-        .iter()
-        .filter_map(|(name, value)| Some((name.to_owned(), value.type_beside_json()?)))
-        .collect();
-    if !types.is_empty() {
-        own.group_types.insert(path.to_owned(), types);
+/// Adds a group or sets attributes of it, as one of our own extensions.
+pub(crate) fn set_group(path: &str, attributes: &Attributes, own: &mut Own) {
+    own.groups.entry(path.to_owned()).or_default().extend(attributes.to_json());
+    for (name, value) in attributes.iter() {
+        match value.type_beside_json() {
+            Some(dtype) => {
+                own.group_types.entry(path.to_owned()).or_default().insert(name.to_owned(), dtype);
+            }
+            None => forget_type(path, name, own),
+        }
     }
-    let attributes: BTreeMap<String, Value> = attributes.to_json().into_iter().collect();
-    own.groups.insert(path.to_owned(), attributes);
+}
+
+/// Deletes attributes of a group.
+pub(crate) fn delete_from_group(path: &str, names: &[String], own: &mut Own) {
+    for name in names {
+        if let Some(group) = own.groups.get_mut(path) {
+            group.remove(name);
+        }
+        forget_type(path, name, own);
+    }
+}
+
+fn forget_type(path: &str, name: &str, own: &mut Own) {
+    let Some(types) = own.group_types.get_mut(path) else { return };
+    types.remove(name);
+    if types.is_empty() {
+        own.group_types.remove(path);
+    }
 }
 
 /// Reports content of a footer beyond the limits of other readers.

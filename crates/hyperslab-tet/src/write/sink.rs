@@ -7,7 +7,7 @@ use hyperslab_core::storage::{StageOptions, StagedFile};
 use hyperslab_core::{ArraySink, ArraySpec, Attributes, Error, Result, Sink, normal_path};
 
 use super::finish::{encode_footer, encode_head, now};
-use super::metadata::{Described, add_group, describe};
+use super::metadata::{Described, describe, set_group};
 use super::names::Names;
 use super::rows::Dimensioned;
 use super::stage::{Stage, StagedArray, State, head_length, rows_checksum};
@@ -190,7 +190,7 @@ impl Sink for TetSink {
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         let path = self.names.group(path)?;
         if path != "/" || !attributes.is_empty() {
-            add_group(&path, attributes, &mut self.own);
+            set_group(&path, attributes, &mut self.own);
         }
         Ok(())
     }
@@ -216,7 +216,7 @@ impl Sink for TetSink {
         if let Some((_, own)) = array {
             own.set(attributes);
         } else if path == "/" || self.own.groups.contains_key(&path) {
-            self.own.groups.entry(path).or_default().extend(attributes.to_json());
+            set_group(&path, attributes, &mut self.own);
         } else {
             return Err(Error::not_found(self.store_name(), path));
         }

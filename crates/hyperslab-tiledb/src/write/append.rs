@@ -23,12 +23,12 @@ use super::{
     FieldTile, FragmentWriter, TileStats, WriteOptions, key_in, locks, metadata, put_commit, put_schema,
     schema_key, schema_to_write,
 };
+use crate::OpenOptions;
 use crate::array::OpenArray;
 use crate::field::FieldCodecs;
 use crate::fragment::RTree;
 use crate::schema::{ArrayKind, Attribute, Order, Range, Schema, WRITTEN, integer_bytes};
 use crate::store::TileDbStore;
-use crate::{OpenOptions, TimeWindow};
 
 /// New fragments for existing arrays, invisible until the commit.
 #[derive(Debug)]
@@ -138,7 +138,7 @@ impl TileDbAppend {
 
     /// Opens an array at its own folder, because names in its fragments are relative to it.
     fn open_array(&self, key: &str) -> Result<OpenArray> {
-        let options = OpenOptions { key: self.options.key.clone(), at: TimeWindow::default() };
+        let options = OpenOptions { key: self.options.key.clone(), ..OpenOptions::default() };
         OpenArray::open(self.folder(key)?, String::new(), options)
     }
 

@@ -247,7 +247,7 @@ fn switch(change: &StagedChange, key: &str, name: &str, fragments: &[Arc<Fragmen
 }
 
 pub(super) fn open(path: &Path, key: Option<&Key>, at: TimeWindow) -> Result<Arc<OpenArray>> {
-    let options = OpenOptions { key: key.cloned(), at };
+    let options = OpenOptions { key: key.cloned(), at, ..OpenOptions::default() };
     OpenArray::open(Arc::new(LocalStorage::new(path)), String::new(), options).map(Arc::new)
 }
 

@@ -141,13 +141,18 @@ impl Catalog {
         totals
     }
 
-    /// The dimensions that arrays name, by path. A dimension belongs to the highest group in which an array names it.
+    /// The dimensions that arrays name, by path. A dimension belongs to the group of its coordinate, at or above the array. One
+    /// without a coordinate belongs to the highest group in which an array names it.
     #[must_use]
     pub fn dimensions(&self) -> Vec<CatalogDimension> {
+        let coordinates: HashMap<&str, u64> = self.nodes.iter().filter_map(coordinate).collect();
         let mut found: BTreeMap<(usize, String), CatalogDimension> = BTreeMap::new();
         // The groups that have a dimension of this name and length.
         let mut homes: HashMap<(&str, u64), HashSet<&str>> = HashMap::new();
-        for node in &self.nodes {
+        // Groups come before those below them, in whatever order the file has their members.
+        let mut nodes: Vec<&CatalogNode> = self.nodes.iter().collect();
+        nodes.sort_by_key(|node| depth(&node.path));
+        for node in nodes {
             let Ok(Node::Array(array)) = &node.node else { continue };
             let schema = array.schema();
             let group = node.path.rsplit_once('/').map_or("", |(group, _)| group);
@@ -155,9 +160,12 @@ impl Catalog {
                 let Some(name) = name else { continue };
                 let (length, unlimited) = (schema.shape()[axis], schema.max_shape[axis].is_none());
                 let homes = homes.entry((name, length)).or_default();
-                let path = format!("{}/{name}", highest_home(homes, group).unwrap_or(group));
+                let home = home_of_coordinate(&coordinates, group, (name, length))
+                    .or_else(|| highest_home(homes, group))
+                    .unwrap_or(group);
+                let path = format!("{home}/{name}");
                 let dimension = found.entry((depth(&path), path)).or_insert_with_key(|(_, path)| {
-                    homes.insert(group);
+                    homes.insert(home);
                     CatalogDimension { path: path.clone(), length, unlimited }
                 });
                 // A dimension of the same name but another length in the same group is a different one.
@@ -175,6 +183,28 @@ impl Total {
         self.stored.chunks = self.stored.chunks.saturating_add(other.stored.chunks);
         self.stored.bytes = self.stored.bytes.saturating_add(other.stored.bytes);
     }
+}
+
+/// The path and the length of the dimension that this node is the coordinate of.
+fn coordinate(node: &CatalogNode) -> Option<(&str, u64)> {
+    let Ok(Node::Array(array)) = &node.node else { return None };
+    let (_, name) = node.path.rsplit_once('/')?;
+    let schema = array.schema();
+    match (&schema.dimensions[..], schema.shape()) {
+        ([Some(own)], [length]) if own == name => Some((&*node.path, *length)),
+        _ => None,
+    }
+}
+
+/// The group at or above `group` that has the coordinate of a dimension. The root is the empty path.
+fn home_of_coordinate<'g>(
+    coordinates: &HashMap<&str, u64>,
+    group: &'g str,
+    (name, length): (&str, u64),
+) -> Option<&'g str> {
+    let above = |group: &&'g str| group.rsplit_once('/').map(|(above, _)| above);
+    let mut groups = std::iter::successors(Some(group), above);
+    groups.find(|group| coordinates.get(&*format!("{group}/{name}")) == Some(&length))
 }
 
 /// The closest of these groups at or above a node.

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use hyperslab_core::{
-    ArraySchema, Attribute, DType, Elements, Error, Node, Result, StructType, Values, element_to_json,
+    ArraySchema, Attribute, DType, Elements, Error, Node, Result, StructType, Values, child_path,
+    element_to_json,
 };
 use serde_json::Value;
 
@@ -39,6 +40,8 @@ struct Writer<'a> {
     members: HashMap<&'a str, Vec<(&'a str, &'a CatalogNode)>>,
     /// The dimensions of each group, in the order of the arrays that name them.
     dimensions: HashMap<String, Vec<CatalogDimension>>,
+    /// The number of the next dimension without a name.
+    next: usize,
     /// The named types and their names.
     types: Vec<(&'a DType, &'a str)>,
     out: String,
@@ -79,10 +82,11 @@ impl<'a> Writer<'a> {
         let mut all = catalog.dimensions();
         all.sort_by_key(|dimension| places.get(split(&dimension.path).1).copied());
         let mut dimensions: HashMap<String, Vec<CatalogDimension>> = HashMap::new();
+        let next = all.len();
         for dimension in all {
             dimensions.entry(split(&dimension.path).0.to_owned()).or_default().push(dimension);
         }
-        Self { members, dimensions, types, out: String::new() }
+        Self { members, dimensions, next, types, out: String::new() }
     }
 
     fn line(&mut self, depth: usize, text: &str) {
@@ -94,7 +98,6 @@ impl<'a> Writer<'a> {
     fn group(&mut self, group: &'a CatalogNode, depth: usize) {
         let members = self.members.remove(&*group.path).unwrap_or_default();
         self.types(&members, depth);
-        self.dimensions(&group.path, depth);
         let arrays: Vec<_> = members
             .iter()
             .filter_map(|(own, node)| match &node.node {
@@ -102,11 +105,14 @@ impl<'a> Writer<'a> {
                 _ => None,
             })
             .collect();
+        let axes: Vec<Vec<String>> =
+            arrays.iter().map(|(_, _, schema)| self.axes(&group.path, schema)).collect();
+        self.dimensions(&group.path, depth);
         if !arrays.is_empty() {
             self.line(depth, "variables:");
         }
-        for (own, node, schema) in arrays {
-            self.variable(own, schema, depth);
+        for ((own, node, schema), axes) in arrays.into_iter().zip(axes) {
+            self.variable(own, schema, &axes, depth);
             self.attributes(&name(own), node, depth);
         }
         for (own, node) in &members {
@@ -209,15 +215,41 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn variable(&mut self, own: &str, schema: &ArraySchema, depth: usize) {
+    /// The names of an array's dimensions. CDL has no dimension without a name: as in the NetCDF library, such an axis takes
+    /// another dimension of its group with the same length, or a new one.
+    fn axes(&mut self, group: &str, schema: &ArraySchema) -> Vec<String> {
+        let mut used: Vec<String> = schema.dimensions.iter().flatten().cloned().collect();
+        let mut names = Vec::with_capacity(schema.dimensions.len());
+        for (axis, label) in schema.dimensions.iter().enumerate() {
+            if let Some(label) = label {
+                names.push(name(label));
+                continue;
+            }
+            let (length, unlimited) = (schema.shape()[axis], schema.max_shape[axis].is_none());
+            let known = self.dimensions.entry(group.to_owned()).or_default();
+            let fits = |other: &&CatalogDimension| {
+                let own = split(&other.path).1;
+                other.length == length && other.unlimited == unlimited && used.iter().all(|used| used != own)
+            };
+            let own = match known.iter().find(fits) {
+                Some(other) => split(&other.path).1.to_owned(),
+                None => {
+                    let own = format!("phony_dim_{}", self.next);
+                    self.next += 1;
+                    known.push(CatalogDimension { path: child_path(group, &own), length, unlimited });
+                    own
+                }
+            };
+            names.push(name(&own));
+            used.push(own);
+        }
+        names
+    }
+
+    fn variable(&mut self, own: &str, schema: &ArraySchema, axes: &[String], depth: usize) {
         let mut text = format!("\t{} {}", self.type_name(&schema.dtype), name(own));
-        if !schema.shape().is_empty() {
-            let axes = schema.dimensions.iter().zip(schema.shape()).map(|(label, extent)| match label {
-                Some(label) => name(label),
-                // CDL has no dimension without a name.
-                None => extent.to_string(),
-            });
-            let _ = write!(text, "({})", axes.collect::<Vec<_>>().join(", "));
+        if !axes.is_empty() {
+            let _ = write!(text, "({})", axes.join(", "));
         }
         self.line(depth, &format!("{text} ;"));
     }

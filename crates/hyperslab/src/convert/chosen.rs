@@ -5,7 +5,7 @@ use hyperslab_core::{ArraySchema, Error, Node, Result, did_you_mean};
 use super::subset::Subset;
 use super::{ConvertOptions, nodes};
 use crate::OpenStore;
-use crate::edit::view::{Changes, edited};
+use crate::edit::{Changes, edited};
 
 /// The source with nodes renamed and left out by the options, and the remaining options; `None` if the options do neither.
 pub(super) fn view(

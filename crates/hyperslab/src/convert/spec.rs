@@ -193,7 +193,7 @@ pub(super) fn drop_generated_names(spec: &mut ArraySpec, prefix: &str) {
 }
 
 /// The attribute in a form that the target has, and a description of the change; `None` if nothing changes.
-pub(super) fn fitted_attribute(
+pub(crate) fn fitted_attribute(
     attribute: &Attribute,
     format: Format,
     variant: Option<Variant>,

@@ -23,13 +23,19 @@ pub fn parse_attribute(text: &str, wanted: Option<&DType>) -> Result<Attribute> 
     let Ok(value) = serde_json::from_str::<Value>(text) else { return text_or_special(text, wanted) };
     match &value {
         Value::String(text) => Ok(Attribute::from(text.as_str())),
-        Value::Number(_) => numbers(std::slice::from_ref(&value), &[], wanted, text),
+        Value::Number(_) => encode(&[number(&value)], &[], wanted, text),
         Value::Array(items) if !items.is_empty() && items.iter().all(Value::is_number) => {
-            numbers(items, &[items.len() as u64], wanted, text)
+            let numbers: Vec<Number> = items.iter().map(number).collect();
+            encode(&numbers, &[items.len() as u64], wanted, text)
         }
         Value::Array(items) if !items.is_empty() && items.iter().all(Value::is_string) => {
             let texts = items.iter().filter_map(Value::as_str);
             let values = Values::new(DType::String, &[items.len() as u64], Elements::variable(texts))?;
+            Ok(Attribute::Values(values))
+        }
+        Value::Array(items) if !items.is_empty() && items.iter().all(Value::is_boolean) => {
+            let flags: Vec<u8> = items.iter().map(|item| u8::from(*item == Value::Bool(true))).collect();
+            let values = Values::new(DType::Bool, &[items.len() as u64], Elements::fixed(flags))?;
             Ok(Attribute::Values(values))
         }
         Value::Bool(flag) => {
@@ -40,16 +46,57 @@ pub fn parse_attribute(text: &str, wanted: Option<&DType>) -> Result<Attribute> 
     }
 }
 
-/// JSON has no `NaN` or infinities.
-fn text_or_special(text: &str, wanted: Option<&DType>) -> Result<Attribute> {
-    let special = match text.to_ascii_lowercase().as_str() {
-        "nan" => f64::NAN,
-        "inf" | "infinity" => f64::INFINITY,
-        "-inf" | "-infinity" => f64::NEG_INFINITY,
-        _ => return Ok(Attribute::from(text)),
+/// The only number of an attribute as an element of this type.
+pub(super) fn number_of_type(attribute: &Attribute, dtype: &DType) -> Result<Option<Values>> {
+    let document = attribute.to_json();
+    let (item, shape): (_, &[u64]) = match &document {
+        Value::Array(items) if items.len() == 1 => (&items[0], &[1]),
+        other => (other, &[]),
     };
-    match wanted {
-        Some(dtype) if dtype.is_float() => encode(&[Number::Float(special)], &[], dtype, text),
+    let of_float = matches!(attribute, Attribute::Values(values) if values.dtype.is_float());
+    let number = match item {
+        Value::Number(_) => number(item),
+        Value::String(text) if of_float => match special(text) {
+            Some(special) => Number::Float(special),
+            None => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    match encode(&[number], shape, Some(dtype), &item.to_string())? {
+        Attribute::Values(values) => Ok(Some(values)),
+        _ => Ok(None),
+    }
+}
+
+/// JSON has no `NaN` or infinities.
+fn special(text: &str) -> Option<f64> {
+    match text.to_ascii_lowercase().as_str() {
+        "nan" => Some(f64::NAN),
+        "inf" | "infinity" => Some(f64::INFINITY),
+        "-inf" | "-infinity" => Some(f64::NEG_INFINITY),
+        _ => None,
+    }
+}
+
+/// Text, or numbers of which some are not finite.
+fn text_or_special(text: &str, wanted: Option<&DType>) -> Result<Attribute> {
+    let list = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    if let Some(list) = list {
+        let item = |item: &str| match special(item.trim()) {
+            Some(special) => Some(Number::Float(special)),
+            None => {
+                serde_json::from_str::<Value>(item).ok().filter(Value::is_number).map(|item| number(&item))
+            }
+        };
+        let Some(numbers) = list.split(',').map(item).collect::<Option<Vec<Number>>>() else {
+            return Ok(Attribute::from(text));
+        };
+        return encode(&numbers, &[numbers.len() as u64], wanted, text);
+    }
+    match (special(text), wanted) {
+        (Some(special), Some(dtype)) if dtype.is_float() => {
+            encode(&[Number::Float(special)], &[], Some(dtype), text)
+        }
         _ => Ok(Attribute::from(text)),
     }
 }
@@ -60,13 +107,16 @@ enum Number {
     Float(f64),
 }
 
-fn numbers(items: &[Value], shape: &[u64], wanted: Option<&DType>, text: &str) -> Result<Attribute> {
-    let number = |value: &Value| match (value.as_i64(), value.as_u64()) {
+fn number(value: &Value) -> Number {
+    match (value.as_i64(), value.as_u64()) {
         (Some(number), _) => Number::Integer(number.into()),
         (_, Some(number)) => Number::Integer(number.into()),
         _ => Number::Float(value.as_f64().unwrap_or(f64::NAN)),
-    };
-    let numbers: Vec<Number> = items.iter().map(number).collect();
+    }
+}
+
+/// Encodes numbers in the wanted type if that is numeric, else in the narrowest of the types without a `wanted`.
+fn encode(numbers: &[Number], shape: &[u64], wanted: Option<&DType>, text: &str) -> Result<Attribute> {
     let holds = |low: i128, high: i128| {
         numbers.iter().all(|number| matches!(number, Number::Integer(value) if (low..=high).contains(value)))
     };
@@ -77,10 +127,6 @@ fn numbers(items: &[Value], shape: &[u64], wanted: Option<&DType>, text: &str) -
         _ if holds(0, i128::from(u64::MAX)) => DType::UInt64,
         _ => DType::Float64,
     };
-    encode(&numbers, shape, &dtype, text)
-}
-
-fn encode(numbers: &[Number], shape: &[u64], dtype: &DType, text: &str) -> Result<Attribute> {
     let mut bytes = Vec::with_capacity(numbers.len() * dtype.size().unwrap_or(8));
     let refused = || Error::invalid(format!("{text} is not a value of type {dtype}"));
     for number in numbers {

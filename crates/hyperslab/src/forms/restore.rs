@@ -216,6 +216,12 @@ pub(super) fn parts_of(store: Arc<dyn Store>, path: &str) -> Result<Option<FormP
     Ok(restored_array(again, &attributes)?.map(|_| parts))
 }
 
+/// The path of the mask of a node of this store; `None` if it has none.
+pub(crate) fn mask_of(store: &Arc<dyn Store>, path: &str) -> Result<Option<String>> {
+    let parts = parts_of(Arc::clone(store), path)?;
+    Ok(parts.and_then(|parts| parts.mask).map(|(mask, _)| mask))
+}
+
 /// The array that these parts represent.
 fn restored_array(parts: FormParts, attributes: &Attributes) -> Result<Option<Arc<dyn Array>>> {
     let form = parts.form;

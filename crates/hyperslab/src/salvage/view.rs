@@ -57,7 +57,7 @@ impl Store for SalvagedStore {
         let names = match self.first(|store| store.children(path)) {
             Ok(names) => names,
             Err(why) => {
-                self.losses.note(path, None, &why);
+                self.losses.note(path, &why);
                 return Ok(Vec::new());
             }
         };
@@ -68,7 +68,7 @@ impl Store for SalvagedStore {
             } else {
                 Err(Error::invalid("its name is empty or \".\""))
             };
-            found.map_err(|why| self.losses.note(&below, None, &why)).is_ok()
+            found.map_err(|why| self.losses.note(&below, &why)).is_ok()
         };
         Ok(names.into_iter().filter(readable).collect())
     }
@@ -131,7 +131,9 @@ impl Array for SalvagedArray {
     fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
         let one = |chunk: &ChunkCoord| {
             self.checked(chunk).unwrap_or_else(|why| {
-                self.losses.note(&self.path, Some(chunk), &why);
+                let cells = self.schema.grid.region(chunk).cells().unwrap_or(0);
+                let bytes = cells.saturating_mul(self.schema.dtype.size().unwrap_or(0) as u64);
+                self.losses.note_chunk(&self.path, chunk, bytes, &why);
                 None
             })
         };
@@ -155,7 +157,7 @@ impl Array for SalvagedArray {
             (Some(why), _) => Err(why),
             (None, Err(why)) => {
                 // The rest of the index is lost, with the chunks it refers to.
-                self.losses.note(&self.path, None, &why);
+                self.losses.note(&self.path, &why);
                 Ok(())
             }
             (None, Ok(())) => Ok(()),

@@ -25,7 +25,7 @@ use crate::checksums::Checksums;
 use crate::dataset::Dataset;
 use crate::disk::Disk;
 use crate::footer::{FooterState, HistoryRow, Metadata, Own};
-use crate::index::Row;
+use crate::index::{Codec, Row, RowLookup};
 use crate::store::TetStore;
 use crate::write::{
     Described, Dimensioned, MOST_ZONES, Names, Stage, StagedArray, TetOptions, describe, encode_footer,
@@ -155,9 +155,11 @@ impl TetAppend {
             end = at + chunk.row.stored_length;
         }
         let places = [self.old.file.payload_end, self.old.file_length()];
+        let lengthened = self.lengthened(&datasets, &chunks, &stage.disk)?;
+        let lengthened = lengthened.filter(|place| *place >= freed.max(head_length));
         let mut tail = None;
-        // The tail replaces the old footer, unless that would shorten the file.
-        for place in places {
+        // The tail replaces the old footer, and a payload before it that only becomes longer, unless that would shorten the file.
+        for place in lengthened.into_iter().chain(places) {
             let start = place.max(freed).max(head_length).next_multiple_of(ALIGNMENT);
             let rows = chunks.iter().map(|chunk| chunk.placed(start));
             let head = encode_head(&datasets, rows, *self.old.index_header(), true)?;
@@ -178,6 +180,32 @@ impl TetAppend {
         self.staged.publish()?;
         // From here on the append is committed.
         apply(&stage.disk, &redo_path(self.target.path()), &self.target)
+    }
+
+    /// The offset of the last payload, if the tail starts with a longer version of it: a raw chunk with more rows. Its first bytes
+    /// stay the same, so nothing changes for readers with the old head, and the old payload leaves no gap.
+    fn lengthened(&self, datasets: &[Dataset], chunks: &[Chunk], stage: &Disk) -> Result<Option<u64>> {
+        let is_first = |chunk: &&Chunk| chunk.staged && chunk.row.offset == 0 && chunk.row.stored_length > 0;
+        let Some(Chunk { row: new, .. }) = chunks.iter().find(is_first) else { return Ok(None) };
+        let id = new.dataset as usize;
+        let grids = [self.old.datasets(), datasets].map(|datasets| datasets.get(id).and_then(Dataset::grid));
+        let [Some(before), Some(after)] = grids else { return Ok(None) };
+        let coord = new.coord(before.rank());
+        let RowLookup::Row(number) = self.old.file.index.find(id, &before, &coord) else { return Ok(None) };
+        let Some(old) = self.old.rows().nth(number as usize) else { return Ok(None) };
+        let (shape, longer) = (before.region(&coord).shape, after.region(&coord).shape);
+        let only_rows = shape.get(1..) == longer.get(1..) && old.stored_length < new.stored_length;
+        let is_raw = [&old, new].map(|row| row.codec == Codec::Raw.number()) == [true; 2];
+        let end = old.end().unwrap_or(u64::MAX);
+        let is_last = (end..end.saturating_add(ALIGNMENT)).contains(&self.old.file.payload_end);
+        let others = self.old.rows().filter(|row| row.end().is_none_or(|end| end > old.offset)).count();
+        if !(only_rows && is_raw && is_last && others == 1 && old.offset.is_multiple_of(ALIGNMENT)) {
+            return Ok(None);
+        }
+        let mut stored = [vec![0; old.stored_length as usize], vec![0; old.stored_length as usize]];
+        self.target.read_at(&mut stored[0], old.offset)?;
+        stage.read_at(&mut stored[1], 0)?;
+        Ok((stored[0] == stored[1]).then_some(old.offset))
     }
 
     /// All dataset records: the old ones, some of them grown, then the new ones.

@@ -351,7 +351,7 @@ pub(crate) fn attributes_of(py: Python<'_>, attrs: Option<&Bound<'_, PyDict>>) -
 
 /// Converts a store to another format. Returns a report.
 #[pyfunction]
-#[pyo3(signature = (source, target, *, format=None, node=None, chunks=None, shards=None, filters=None, overwrite=false, strict=false, append=false, dimensions=None, duplicates=None, order=None, storage_options=None, anonymous=false))]
+#[pyo3(signature = (source, target, *, format=None, node=None, chunks=None, shards=None, filters=None, overwrite=false, strict=false, append=false, dimensions=None, duplicates=None, order=None, selection=None, chunk_extents=None, chunk_bytes=None, rename=None, drop=None, keep=None, storage_options=None, anonymous=false))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn convert<'py>(
     py: Python<'py>,
@@ -368,9 +368,16 @@ pub(crate) fn convert<'py>(
     dimensions: Option<Vec<String>>,
     duplicates: Option<bool>,
     order: Option<&str>,
+    selection: Option<&str>,
+    chunk_extents: Option<Vec<(String, u64)>>,
+    chunk_bytes: Option<u64>,
+    rename: Option<Vec<(String, String)>>,
+    drop: Option<Vec<String>>,
+    keep: Option<Vec<String>>,
     storage_options: Option<Vec<(String, String)>>,
     anonymous: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let selection = selection.map(str::parse).transpose().map_err(|error| raised(py, &error))?;
     let order = order.map(str::parse).transpose().map_err(|error| raised(py, &error))?;
     let table = TableOptions::default()
         .with_dimensions(dimensions.unwrap_or_default())
@@ -382,7 +389,13 @@ pub(crate) fn convert<'py>(
     let filters = filters.map(filters_of).transpose()?;
     let options = ConvertOptions::default()
         .with_node(node)
+        .with_selection(selection.unwrap_or_default())
         .with_chunk_shape(chunks)
+        .with_chunk_extents(chunk_extents.unwrap_or_default())
+        .with_chunk_bytes(chunk_bytes)
+        .with_rename(rename.unwrap_or_default())
+        .with_drop(drop.unwrap_or_default())
+        .with_keep(keep.unwrap_or_default())
         .with_shard_shape(shards)
         .with_filters(filters)
         .with_replace(overwrite)

@@ -103,6 +103,27 @@ def test_convert_and_diff(stored: tuple[Path, str], tmp_path: Path, ending: str)
     assert np.array_equal(found[...], field())
 
 
+def test_convert_takes_parts_and_chunks_by_name(tmp_path: Path) -> None:
+    data = np.arange(240.0).reshape(10, 4, 6)
+    with hyperslab.create(tmp_path / "a.zarr") as new:
+        new.create_array("/time", np.arange(10), dims=("time",))
+        for name in ("t", "u"):
+            new.create_array(name, data, dims=("time", "y", "x"))
+    options: dict[str, Any] = {"keep": "t", "rename": {"t": "temperature"}, "select": "time=2..5"}
+    hyperslab.convert(tmp_path / "a.zarr", tmp_path / "b.zarr", chunks={"time": 2, "x": -1}, **options)
+    b = hyperslab.open(tmp_path / "b.zarr")
+    assert sorted(b) == ["temperature", "time"]
+    assert np.array_equal(b["temperature"][...], data[2:6])
+    assert b["temperature"].chunks[0] == 2 and b["temperature"].chunks[2] == 6
+    hyperslab.convert(tmp_path / "a.zarr", tmp_path / "c.h5", chunks="auto", drop=["u"])
+    assert sorted(hyperslab.open(tmp_path / "c.h5")) == ["t", "time"]
+    with pytest.raises(ValueError, match="auto"):
+        hyperslab.convert(tmp_path / "a.zarr", tmp_path / "d.h5", chunks="some")
+    hyperslab.set_attributes(tmp_path / "b.zarr", "temperature", {"units": "K", "note": "x"})
+    hyperslab.set_attributes(tmp_path / "b.zarr", "temperature", delete="units, note")
+    assert dict(hyperslab.open(tmp_path / "b.zarr")["temperature"].attrs) == {}
+
+
 def test_diff_reports_differences(tmp_path: Path) -> None:
     for name, value in (("a", 0), ("b", 1)):
         with hyperslab.create(tmp_path / f"{name}.tet") as new:
@@ -197,3 +218,18 @@ def test_reductions_decode_by_the_conventions_of_the_file(tmp_path: Path) -> Non
     again = pickle.loads(pickle.dumps(a.decoded))
     np.testing.assert_array_equal(again[:], a.decoded[:])
     assert a[:].dtype == np.int16
+
+
+def test_types_that_are_asked_for_hold_the_values(tmp_path: Path) -> None:
+    """NumPy's conversions would wrap and cut."""
+    cases = [([1, 300], "u1"), (np.array([-1]), "u8"), ([1.5], "i4"), (np.array([b"abc"]), "S2"), ([np.nan], "i4")]
+    far = np.array(["3000-01-01"], "M8[D]")
+    with hyperslab.create(tmp_path / "x.h5") as new:
+        for data, dtype in [*cases, (far, "M8[ns]"), (np.array([1500], "m8[ms]"), "m8[s]")]:
+            with pytest.raises(hyperslab.InvalidError):
+                new.create_array("bad", data, dtype=dtype)
+        new.create_array("a", np.arange(3.0), dtype="i4")
+        new.create_array("b", [1 / 3], dtype="f4")
+    store = hyperslab.open(tmp_path / "x.h5")
+    assert store["a"].dtype == "i4" and store["a"][...].tolist() == [0, 1, 2]
+    assert store["b"][0] == np.float32(1 / 3)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hyperslab import _native
+from hyperslab._options import chunk_options, names_of
 
 Path = str | os.PathLike[str]
 
@@ -43,7 +44,7 @@ def concat(
     >>> hyperslab.open(folder / "all.zarr")["/t"][...].tolist()
     [[0, 0], [1, 1]]
     """
-    pairs = None if chunks is None else list(chunks.items())
+    pairs = chunk_options(chunks).get("chunk_extents")
     return _native.concat(
         _listed(sources), target, dim, format=format, chunks=pairs, overwrite=overwrite, attributes=attributes
     )
@@ -71,7 +72,7 @@ def set_attributes(
     node: str = "/",
     set: Mapping[str, Any] | None = None,
     *,
-    delete: Sequence[str] = (),
+    delete: str | Sequence[str] = (),
     dry_run: bool = False,
 ) -> dict[str, Any]:
     """Set and delete attributes of a node, in place if the format allows it, otherwise by rewriting the store.
@@ -85,7 +86,7 @@ def set_attributes(
     >>> dict(hyperslab.open(path)["/t"].attrs)
     {'units': 'K'}
     """
-    return _native.edit_store(path, node=node, set=dict(set or {}), delete=list(delete), dry_run=dry_run)
+    return _native.edit_store(path, node=node, set=dict(set or {}), delete=names_of(delete), dry_run=dry_run)
 
 
 def rename(path: Path, old: str, new: str, *, dry_run: bool = False) -> dict[str, Any]:

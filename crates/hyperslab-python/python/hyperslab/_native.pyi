@@ -321,6 +321,12 @@ def convert(
     dimensions: Sequence[str] | None = None,
     duplicates: bool | None = None,
     order: str | None = None,
+    selection: str | None = None,
+    chunk_extents: Sequence[tuple[str, int]] | None = None,
+    chunk_bytes: int | None = None,
+    rename: Sequence[tuple[str, str]] | None = None,
+    drop: Sequence[str] | None = None,
+    keep: Sequence[str] | None = None,
     storage_options: Sequence[tuple[str, str]] | None = None,
     anonymous: bool = False,
 ) -> dict[str, Any]: ...

@@ -10,6 +10,7 @@ from hyperslab._attributes import NewAttributes
 from hyperslab._errors import HyperslabError, InvalidError, NotFoundError
 from hyperslab._grow import GrowingArray, axis_of
 from hyperslab._h5py import filters_of
+from hyperslab._options import chunk_options, names_of
 from hyperslab._storage import check_remote, flat
 from hyperslab._store import Group, Store
 
@@ -442,13 +443,17 @@ def convert(
     *,
     format: str | None = None,
     node: str | None = None,
-    chunks: Sequence[int] | None = None,
+    select: str | None = None,
+    rename: Mapping[str, str] | None = None,
+    drop: str | Sequence[str] = (),
+    keep: str | Sequence[str] = (),
+    chunks: Sequence[int] | Mapping[str, int] | str | None = None,
     shards: Sequence[int] | None = None,
     filters: Filters | None = None,
     overwrite: bool = False,
     strict: bool = False,
     append: bool = False,
-    dimensions: Sequence[str] | None = None,
+    dimensions: str | Sequence[str] | None = None,
     duplicates: bool | None = None,
     order: str | None = None,
     storage_options: StorageOptions | None = None,
@@ -458,6 +463,10 @@ def convert(
 
     Source and target may be URLs; a target URL must be in a bucket (``s3://bucket/…``). ``storage_options`` and
     ``anonymous`` are as for :func:`open` and apply to both. If the source needs other options, pass it as an open store.
+
+    ``select`` cuts every array along the dimensions that it names (``"time=2020-01, lat=30..60"``). ``rename``, ``drop`` and
+    ``keep`` name nodes; coordinates are kept with the nodes that they describe. ``chunks`` is a shape, the extents of some
+    dimensions (``{"time": 31}``, -1 for all of one), or ``"auto"``.
 
     A table (also from a ``.csv``, ``.parquet`` or ``.arrow`` file) becomes a sparse TileDB array. ``dimensions`` names the
     columns of its dimensions, and ``order`` its sort order (``"row-major"``, ``"column-major"``, ``"hilbert"``). Several
@@ -483,13 +492,17 @@ def convert(
         target,
         format=format,
         node=node,
-        chunks=chunks,
+        selection=select,
+        rename=list((rename or {}).items()),
+        drop=names_of(drop),
+        keep=names_of(keep),
+        **chunk_options(chunks),
         shards=shards,
         filters=filters,
         overwrite=overwrite,
         strict=strict,
         append=append,
-        dimensions=dimensions,
+        dimensions=None if dimensions is None else names_of(dimensions),
         duplicates=duplicates,
         order=order,
         storage_options=settings,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,3 +66,38 @@ def test_virtualizarr_accepts_the_parser(tmp_path: Path) -> None:
     store = HyperslabParser()(f"file://{tmp_path}/x.tet", registry)
     with xr.open_zarr(store, consolidated=False, zarr_format=3) as found:
         assert np.array_equal(found.x.values, np.arange(4096.0).reshape(64, 64))
+
+
+def test_virtualizarr_reads_ordinary_files(tmp_path: Path) -> None:
+    """Scalars, missing chunks, compounds, groups, Fortran order, whole objects."""
+    pytest.importorskip("virtualizarr")
+    h5py = pytest.importorskip("h5py")
+    from obspec_utils.registry import ObjectStoreRegistry
+    from obstore.store import LocalStore
+
+    from hyperslab.virtualizarr import HyperslabParser
+
+    records = np.array([(1, 2.5), (3, 4.5)], dtype=[("a", "i4"), ("b", "f8")])
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["scalar"] = 3.5
+        file["records"] = records
+        file.create_dataset("g/hole", shape=(10, 10), dtype=">i4", chunks=(5, 5), fillvalue=7)[:5, :5] = 1
+        file.create_dataset("lzf", data=np.arange(100), compression="lzf")
+    np.save(tmp_path / "f.npy", np.asfortranarray(np.arange(6.0).reshape(2, 3)))
+    with hyperslab.create(tmp_path / "z.zarr") as new:
+        new.create_array("t", np.arange(10), chunks=(4,), filters="zstd:3")
+    registry = ObjectStoreRegistry({"file://": LocalStore()})
+
+    def read(name: str, **options: Any) -> Any:
+        return zarr.open_group(HyperslabParser(**options)(f"file://{tmp_path}/{name}", registry), mode="r")
+
+    with pytest.raises(hyperslab.UnsupportedError, match="skip=.'lzf'"):
+        read("x.h5")
+    found = read("x.h5", skip=("/lzf",))
+    assert found["scalar"][()] == 3.5
+    assert found["records"][...].tolist() == records.tolist()
+    with h5py.File(tmp_path / "x.h5") as file:
+        assert np.array_equal(found["g/hole"][...], file["g/hole"][...])
+        assert np.array_equal(read("x.h5", group="g")["hole"][...], file["g/hole"][...])
+    assert np.array_equal(read("f.npy")["data"][...], np.arange(6.0).reshape(2, 3))
+    assert np.array_equal(read("z.zarr")["t"][...], np.arange(10))

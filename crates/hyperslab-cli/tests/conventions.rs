@@ -103,6 +103,8 @@ fn queries_leave_out_missing_values_and_report_it() {
     assert_eq!(run(&["--mean", "--raw"])["values"], json!(58.0 / 6.0));
     let output = tet(folder.path(), &["query", "t.zarr", "--mean"]);
     assert!(stderr(&output).contains("2 of 6 cells missing; values unpacked; unit K"), "{}", stderr(&output));
+    let output = tet(folder.path(), &["query", "t.zarr", "--var"]);
+    assert!(!stderr(&output).contains("unit"), "{}", stderr(&output));
 }
 
 #[test]
@@ -230,4 +232,106 @@ fn reductions_of_times_are_dates() {
     assert_eq!(run(&["--max", "--raw"])["values"], 36);
     let shown = stdout(&tet(folder.path(), &["query", "f.zarr", "/time", "--min"]));
     assert!(shown.contains("2000-01-01T06:00"), "{shown}");
+}
+
+/// Writes an array of a Zarr v2 group in one chunk.
+fn write_array(
+    folder: &Path,
+    name: &str,
+    dtype: &str,
+    axes: &[(&str, u64)],
+    attributes: Value,
+    bytes: &[u8],
+) {
+    let array = folder.join("g.zarr").join(name);
+    std::fs::create_dir_all(&array).expect("a folder");
+    let shape: Vec<u64> = axes.iter().map(|axis| axis.1).collect();
+    let document = json!({
+        "zarr_format": 2, "shape": shape, "chunks": shape, "dtype": dtype, "order": "C", "fill_value": null,
+        "compressor": null, "filters": null,
+    });
+    std::fs::write(array.join(".zarray"), document.to_string()).expect("a file");
+    let mut attributes = attributes;
+    attributes["_ARRAY_DIMENSIONS"] = axes.iter().map(|axis| axis.0).collect();
+    std::fs::write(array.join(".zattrs"), attributes.to_string()).expect("a file");
+    let chunk = vec!["0"; axes.len()].join(".");
+    std::fs::write(array.join(chunk), bytes).expect("a chunk");
+    std::fs::write(folder.join("g.zarr/.zgroup"), json!({"zarr_format": 2}).to_string()).expect("a file");
+}
+
+/// Values along days with bounds, packed latitudes and flags.
+fn coordinates(folder: &Path) {
+    let shorts = |values: &[i16]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let floats = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let time = ("time", 4);
+    let days = json!({"units": "days since 2000-01-30", "bounds": "time_bnds"});
+    write_array(folder, "time", "<i2", &[time], days, &shorts(&[0, 1, 2, 3]));
+    let bounds = shorts(&[0, 1, 1, 2, 2, 3, 3, 4]);
+    write_array(folder, "time_bnds", "<i2", &[time, ("nv", 2)], json!({}), &bounds);
+    let packed = json!({"scale_factor": 0.5, "add_offset": 10.0});
+    write_array(folder, "lat", "<i2", &[("lat", 2)], packed, &shorts(&[1, 100]));
+    write_array(folder, "flag", "|i1", &[("flag", 2)], json!({"dtype": "bool"}), &[0, 1]);
+    let values: Vec<f32> = (0..16_u8).map(f32::from).collect();
+    let axes = [time, ("lat", 2), ("flag", 2)];
+    write_array(folder, "v", "<f4", &axes, json!({}), &floats(&values));
+}
+
+#[test]
+fn groups_use_decoded_labels() {
+    let folder = tempfile::tempdir().expect("a folder");
+    coordinates(folder.path());
+    let run = |words: &[&str]| {
+        json_of(folder.path(), &[&["query", "g.zarr", "/v", "--mean"], words, &["--json"]].concat())
+    };
+    let found = run(&["--group-by-label", "time"]);
+    assert_eq!(found["labels"], json!([["2000-01-30", "2000-01-31", "2000-02-01", "2000-02-02"]]));
+    assert_eq!(found["values"], json!([1.5, 5.5, 9.5, 13.5]));
+    assert_eq!(run(&["--group-by-label", "lat"])["labels"], json!([["10.5", "60.0"]]));
+    assert_eq!(run(&["--label", "lat=60"])["values"], 8.5);
+    assert_eq!(run(&["--label", "time=2000-02"])["values"], 11.5);
+    let missing = stderr(&tet(folder.path(), &["query", "g.zarr", "/v", "--mean", "--label", "lat=61"]));
+    assert!(missing.contains("has no label 61; the nearest is 60"), "{missing}");
+}
+
+#[test]
+fn rows_hold_decoded_labels_and_dates() {
+    let folder = tempfile::tempdir().expect("a folder");
+    coordinates(folder.path());
+    let rows = |words: &[&str]| -> Vec<String> {
+        let output = tet(folder.path(), &[words, &["--force", "-o", "r.csv"]].concat());
+        assert!(output.status.success(), "tet {words:?}: {}", stderr(&output));
+        let text = std::fs::read_to_string(folder.path().join("r.csv")).expect("a file");
+        text.lines().map(str::to_owned).collect()
+    };
+    let read = rows(&["read", "g.zarr", "/v", "time=2000-02-01", "lat[::-1]"]);
+    assert_eq!(read[0], "time,lat,flag,value");
+    assert!(read[1].starts_with("2000-02-01T00:00") && read[1].ends_with(",60.0,false,10.0"), "{read:?}");
+    assert!(read[4].ends_with(",10.5,true,9.0"), "{read:?}");
+    // Groups have the type of the coordinate.
+    let grouped = rows(&["query", "g.zarr", "/v", "--mean", "--group-by-label", "time"]);
+    assert!(grouped[1].starts_with("2000-01-30T00:00") && grouped[1].ends_with(",1.5"), "{grouped:?}");
+    let windows = rows(&["query", "g.zarr", "/v", "--mean", "time,lat,flag", "--bins", "time:3"]);
+    assert_eq!((windows[0].as_str(), windows.len()), ("time,time_end,mean", 3));
+    assert!(
+        windows[1].starts_with("2000-01-30T00:00") && windows[1].contains(",2000-02-01T00:00"),
+        "{windows:?}"
+    );
+    assert!(
+        windows[2].starts_with("2000-02-02T00:00") && windows[2].contains(",2000-02-02T00:00"),
+        "{windows:?}"
+    );
+    let histogram = rows(&["query", "g.zarr", "/v", "--histogram", "2", "--range", "0,16"]);
+    assert_eq!(histogram, ["bin,bin_low,bin_high,histogram", "0,0.0,8.0,8", "1,8.0,16.0,8"]);
+    // Values that count time are dates, and bounds count as their coordinate does.
+    let times = rows(&["read", "g.zarr", "/time"]);
+    assert!(times[2].matches("2000-01-31T00:00").count() == 2, "{times:?}");
+    let bounds = rows(&["read", "g.zarr", "/time_bnds"]);
+    assert!(bounds[8].contains(",2000-02-03T00:00"), "{bounds:?}");
+    let raw = rows(&["read", "g.zarr", "/time", "--raw"]);
+    assert!(raw[2].ends_with(",1"), "{raw:?}");
+    let last = json_of(folder.path(), &["query", "g.zarr", "/time_bnds", "--max", "--json"]);
+    assert_eq!(last["values"], "2000-02-03");
+    let shown =
+        stdout(&tet(folder.path(), &["query", "g.zarr", "/v", "--histogram", "2", "--range", "0,16"]));
+    assert!(shown.contains("edges 0, 8, 16"), "{shown}");
 }

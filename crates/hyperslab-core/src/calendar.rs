@@ -7,6 +7,7 @@ use crate::TimeUnit;
 /// Attoseconds per second. The attosecond is the shortest tick of any format.
 const PER_SECOND: i128 = 1_000_000_000_000_000_000;
 const PER_DAY: i128 = 86_400 * PER_SECOND;
+const NANOSECOND: i128 = PER_SECOND / 1_000_000_000;
 /// The first day of the Gregorian calendar, 1582-10-15. Days before it are Julian.
 const FIRST_GREGORIAN: (i128, i128, i128) = (1582, 10, 15);
 const LAST_JULIAN: (i128, i128, i128) = (1582, 10, 4);
@@ -51,6 +52,19 @@ impl Calendar {
             "360_day" => Self::Days360,
             _ => return None,
         })
+    }
+
+    /// Its name in the CF conventions.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::ProlepticGregorian => "proleptic_gregorian",
+            Self::Julian => "julian",
+            Self::NoLeap => "noleap",
+            Self::AllLeap => "all_leap",
+            Self::Days360 => "360_day",
+        }
     }
 
     /// Days from 1970-01-01 to a date, or `None` if the calendar has no such date.
@@ -204,17 +218,26 @@ impl TimeAxis {
         self.calendar
     }
 
-    /// The instant of a number, rounded to the microsecond: fractional days are rarely exact.
+    /// The instant of an integer, without rounding. Returns `None` if it is out of range.
+    #[must_use]
+    pub fn instant_of_integer(&self, number: i128) -> Option<i128> {
+        number.checked_mul(self.unit)?.checked_add(self.epoch)
+    }
+
+    /// The instant of a float. Its fraction is rounded to the nanosecond if the float is that precise, else to the microsecond:
+    /// fractional days are rarely exact. Returns `None` if it is out of range.
     #[must_use]
     pub fn instant(&self, number: f64) -> Option<i128> {
-        const MICROSECOND: i128 = PER_SECOND / 1_000_000;
-        if !number.is_finite() || number.abs() > 1e15 {
+        if !number.is_finite() {
             return None;
         }
         let whole = number.floor();
-        let fraction = ((number - whole) * (self.unit / MICROSECOND).max(1) as f64).round() as i128;
-        let fraction = if self.unit < MICROSECOND { 0 } else { fraction * MICROSECOND };
-        Some(self.epoch + whole as i128 * self.unit + fraction)
+        let start = self.instant_of_integer(whole as i128)?;
+        // A float that was computed is wrong by a few units in the last place.
+        let error = 16.0 * f64::EPSILON * number.abs() * self.unit as f64;
+        let step = if error < NANOSECOND as f64 { NANOSECOND } else { 1000 * NANOSECOND };
+        let steps = ((number - whole) * (self.unit as f64 / step as f64)).round();
+        start.checked_add(steps as i128 * step)
     }
 
     /// The conversion from this axis's numbers to those of `other`, or `None` if the calendars differ.
@@ -238,6 +261,13 @@ impl TimeAxis {
     #[must_use]
     pub fn text(&self, number: f64) -> String {
         self.instant(number).map_or_else(|| number.to_string(), |instant| self.calendar.text(instant))
+    }
+
+    /// Like [`text`](Self::text), for an integer.
+    #[must_use]
+    pub fn text_of_integer(&self, number: i128) -> String {
+        let instant = self.instant_of_integer(number);
+        instant.map_or_else(|| number.to_string(), |instant| self.calendar.text(instant))
     }
 }
 
@@ -325,6 +355,30 @@ pub fn date_tick(label: &str, unit: TimeUnit, high: bool) -> Option<i128> {
     };
     // The first tick at or after `start` follows the last tick before it.
     Some(if high { floor(end - 1) } else { floor(start - 1) + 1 })
+}
+
+/// The first instant of a tick of NumPy's dates. Ticks beyond all instants become the first or the last instant.
+#[must_use]
+pub fn tick_instant(tick: i64, unit: TimeUnit) -> i128 {
+    let calendar = Calendar::ProlepticGregorian;
+    let number = i128::from(tick);
+    let day = |day: Option<i128>| day.and_then(|day| day.checked_mul(PER_DAY));
+    let instant = match unit {
+        TimeUnit::Year => day(calendar.day(1970 + number, 1, 1)),
+        TimeUnit::Month => day(calendar.day(1970 + number.div_euclid(12), number.rem_euclid(12) + 1, 1)),
+        _ => number.checked_mul(length(unit)),
+    };
+    instant.unwrap_or(if tick < 0 { i128::MIN } else { i128::MAX })
+}
+
+/// The tick of NumPy's dates that starts at an instant, for units of constant length. `None` if there is none, or it is out of range.
+#[must_use]
+pub fn instant_tick(instant: i128, unit: TimeUnit) -> Option<i64> {
+    if matches!(unit, TimeUnit::Year | TimeUnit::Month) {
+        return None;
+    }
+    let length = length(unit);
+    (instant % length == 0).then(|| i64::try_from(instant / length).ok())?.filter(|tick| *tick != i64::MIN)
 }
 
 /// Attoseconds per tick, for units of constant length.

@@ -98,7 +98,7 @@ pub use blob::{Blob, BlobPart, BlobReader, FileBlob, MappedBlob, MemoryBlob};
 pub use blob::{guard_mappings, guarded};
 pub use budget::{Budget, check_empty_elements, claimed_memory, is_plausible};
 pub use buffer::Buffer;
-pub use calendar::{Calendar, Rebase, TimeAxis, date_tick};
+pub use calendar::{Calendar, Rebase, TimeAxis, date_tick, instant_tick, tick_instant};
 pub use check::{check_chunk, check_chunks_in_order, check_in_order, chunk_weight, touch};
 pub use chunk::{BlobKey, ChunkRef, Layer, Span, UNKNOWN_LENGTH};
 pub use copy::{Layout, copy_box};

@@ -6,13 +6,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hyperslab_core::{ArraySchema, Attribute, Fields, Grid, Labels};
+use hyperslab_core::{ArraySchema, Attribute, DType, Fields, Grid, Labels};
 
 use crate::attributes;
+use crate::conversion::Element;
 use crate::file::{File, FileFields};
 use crate::header::{Header, kind};
 use crate::message::attribute::{Content, RawAttribute};
-use crate::message::datatype::{Class, ReferenceKind};
+use crate::message::datatype::{Class, DatatypeMessage, ReferenceKind, Type};
 use crate::message::link::LinkTarget;
 use crate::message::space::Space;
 use crate::paths::path_of;
@@ -213,16 +214,27 @@ fn longest(file: &Arc<File>, raw: &[RawAttribute]) -> u64 {
     users.filter_map(one).max().unwrap_or(0)
 }
 
+/// Returns true if a dataset holds single characters.
+fn is_characters(file: &Arc<File>, header: &Header) -> Option<bool> {
+    let message = header.find(file, kind::DATATYPE).ok()??;
+    let dtype = Type::parse(&mut message.fields(file, "datatype message")).ok()?;
+    Some(Element::new(&dtype, file.sizes(), &file.name).ok()?.dtype == DType::FixedBytes(1))
+}
+
 fn read_scale(file: &Arc<File>, address: u64) -> Option<Scale> {
     let path = path_of(file, address)?;
     let name = last_part(&path).to_owned();
     let header = Header::read(file, address).ok()?;
     let raw = attributes::raw(file, &header).ok()?;
-    // A scale labels a dimension only if it has one dimension itself.
     let space = header.find(file, kind::DATASPACE).ok()??;
     let space = Space::parse(&mut space.fields(file, "dataspace message"), file.sizes()).ok()?;
-    let labels =
-        if is_bare(file, &raw) || space.shape.len() != 1 { Labels::None } else { Labels::Node(path) };
+    // A scale of several dimensions labels none, except for text that is stored as characters along a second dimension.
+    let is_coordinate = match space.shape.len() {
+        1 => !is_bare(file, &raw),
+        2 => is_characters(file, &header).unwrap_or(false),
+        _ => false,
+    };
+    let labels = if is_coordinate { Labels::Node(path) } else { Labels::None };
     let numbered = raw.iter().any(|attribute| attribute.name == "_Netcdf4Dimid");
     let reach = match (&space.shape[..], &space.max_shape[..]) {
         (&[length], [None]) if numbered => Some(longest(file, &raw).max(length)),

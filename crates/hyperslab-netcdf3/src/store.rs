@@ -14,6 +14,7 @@ use crate::array::{BareDimension, VariableArray};
 use crate::attributes;
 use crate::header::Header;
 use crate::layout::Layout;
+use crate::types::NcType;
 
 /// An open NetCDF classic file: a group of variables, and of dimensions without a variable.
 #[derive(Debug)]
@@ -85,7 +86,15 @@ impl Netcdf3Store {
     fn variable(&self, number: usize) -> Result<VariableArray> {
         let is_coordinate = |dimension: usize| {
             let variable = self.names.get(&self.header.dimensions[dimension].name);
-            variable.is_some_and(|variable| self.header.variables[*variable].dimensions == [dimension])
+            variable.is_some_and(|variable| {
+                let variable = &self.header.variables[*variable];
+                match variable.dimensions[..] {
+                    [only] => only == dimension,
+                    // A text per position is stored as characters along a second dimension.
+                    [first, _] => first == dimension && variable.kind == NcType::Char,
+                    _ => false,
+                }
+            })
         };
         let (variable, layout) = (&self.header.variables[number], &self.layout.variables[number]);
         VariableArray::open(&self.blob, &self.header, variable, layout, self.length, &is_coordinate)

@@ -168,28 +168,38 @@ impl ZarrStore {
         Ok(array)
     }
 
-    /// By xarray's convention, a one-dimensional array in the same group, named like a dimension, contains the
-    /// dimension's labels.
+    /// By xarray's convention, a one-dimensional array named like a dimension, in the same group or the nearest above,
+    /// contains the dimension's labels.
     fn find_labels(&self, key: &str, schema: &mut hyperslab_core::ArraySchema) {
-        let parent = key.rsplit_once('/').map_or("", |(parent, _)| parent);
-        self.prefetch_documents(schema.dimensions.iter().flatten().map(|name| join(parent, name)));
-        for axis in 0..schema.grid.rank() {
-            let Some(name) =
-                schema.dimensions[axis].as_deref().filter(|name| !name.is_empty() && !name.contains('/'))
-            else {
-                continue;
-            };
-            let sibling = if parent.is_empty() { name.to_owned() } else { format!("{parent}/{name}") };
-            // An error in a sibling must not affect this array.
-            let shape = match self.document(&sibling) {
+        let groups: Vec<&str> = groups_above(key).collect();
+        let is_name = |name: &&str| !name.is_empty() && !name.contains('/');
+        let names: Vec<Option<String>> =
+            schema.dimensions.iter().map(|name| name.as_deref().filter(is_name).map(str::to_owned)).collect();
+        // Consolidated documents list all coordinates of the groups above. Without them, all are requested in one round.
+        let is_candidate = |key: &String| {
+            let is_beside = groups_above(key).next() == groups.first().copied();
+            is_beside || self.consolidated.as_ref().is_none_or(|all| all.contains_key(key))
+        };
+        let candidates = |name: &str| {
+            let keys = groups.iter().map(|group| join(group, name));
+            keys.filter(is_candidate).collect::<Vec<_>>()
+        };
+        self.prefetch_documents(names.iter().flatten().flat_map(|name| candidates(name)));
+        for (axis, name) in names.iter().enumerate() {
+            let Some(name) = name else { continue };
+            // An error in a coordinate must not affect this array.
+            let shape = |key: &str| match self.document(key) {
                 Ok(Some(Document::V3(object) | Document::V2Array(object, _))) => object.get("shape").cloned(),
                 _ => None,
             };
-            let fits = shape.as_ref().and_then(Value::as_array).is_some_and(|shape| {
-                matches!(shape.as_slice(), [extent] if extent.as_u64() == Some(schema.grid.shape()[axis]))
-            });
-            if fits {
-                schema.labels[axis] = Labels::Node(format!("/{sibling}"));
+            let found = candidates(name).into_iter().find_map(|key| Some((shape(&key)?, key)));
+            let fits = |shape: &Value| {
+                shape.as_array().is_some_and(|shape| {
+                    matches!(shape.as_slice(), [extent] if extent.as_u64() == Some(schema.grid.shape()[axis]))
+                })
+            };
+            if let Some((_, key)) = found.filter(|(shape, _)| fits(shape)) {
+                schema.labels[axis] = Labels::Node(format!("/{key}"));
             }
         }
     }
@@ -354,6 +364,12 @@ impl Document {
             },
         )
     }
+}
+
+/// The keys of the groups that contain a node, from its own group to the root.
+fn groups_above(key: &str) -> impl Iterator<Item = &str> {
+    let above = |key: &str| (!key.is_empty()).then(|| key.rfind('/').unwrap_or(0));
+    std::iter::successors(above(key).map(|end| &key[..end]), move |group| above(group).map(|end| &key[..end]))
 }
 
 /// Joins a node's key and a name.

@@ -41,6 +41,8 @@ pub struct Interpretation {
     pub warnings: Vec<String>,
     /// Whether scale and offset are single-precision numbers, so that decoded values are as well.
     single: bool,
+    /// Whether bytes stand for truth values, as xarray stores them.
+    boolean: bool,
 }
 
 impl Interpretation {
@@ -57,7 +59,16 @@ impl Interpretation {
         own.find_valid_range(schema);
         own.find_packing(schema);
         own.find_contradictions(schema);
+        own.boolean = matches!(schema.dtype, DType::Int8 | DType::UInt8)
+            && !schema.nullable
+            && !own.is_packed()
+            && text(&schema.attributes, "dtype").is_some_and(|dtype| dtype == "bool");
         own
+    }
+
+    /// Returns true if bytes stand for truth values.
+    pub(crate) const fn is_boolean(&self) -> bool {
+        self.boolean
     }
 
     /// Adds warnings about contradictory or meaningless attributes.
@@ -171,7 +182,8 @@ impl Interpretation {
             }
         };
         (self.scale, self.offset) = (factor("scale_factor"), factor("add_offset"));
-        self.single = single && self.is_packed();
+        // As in xarray, an offset without a factor is added in double precision.
+        self.single = single && self.scale.is_some();
     }
 
     /// A number from an attribute as a value of the stored type; `None` if no stored value equals it.
@@ -237,6 +249,12 @@ impl Interpretation {
         let kept = attributes.iter().filter(|(name, _)| !USED.contains(name));
         kept.map(|(name, value)| (name, value.clone())).collect()
     }
+}
+
+/// An array of bytes as truth values.
+pub(crate) fn as_booleans(array: &Arc<dyn Array>) -> Arc<dyn Array> {
+    let schema = ArraySchema { dtype: DType::Bool, ..array.schema().clone() };
+    Arc::new(Relabelled::new(Arc::clone(array), schema))
 }
 
 /// The type of the numbers that are stored: enumerations are integers with names.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Array, Capabilities, Error, ExternalFiles, Node, OpenContext, Report, Result, Store, Threads, child_path,
-    did_you_mean, is_child_path, normal_path,
+    Array, Capabilities, DType, Error, ExternalFiles, Node, OpenContext, Report, Result, Store, Threads,
+    child_path, did_you_mean, is_child_path, normal_path,
 };
 #[cfg(feature = "remote")]
 use hyperslab_remote::RemoteOptions;
@@ -423,8 +423,13 @@ impl OpenStore {
     }
 }
 
-/// Returns true if the array is the coordinate of the dimension with the same name.
+/// Returns true if the array is the coordinate of the dimension with the same name. Texts may be stored as characters along a
+/// second dimension.
 pub(crate) fn is_label(path: &str, schema: &hyperslab_core::ArraySchema) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
-    matches!(&schema.dimensions[..], [Some(dimension)] if dimension == name)
+    match &schema.dimensions[..] {
+        [Some(dimension)] => dimension == name,
+        [Some(dimension), _] => dimension == name && schema.dtype == DType::FixedBytes(1),
+        _ => false,
+    }
 }

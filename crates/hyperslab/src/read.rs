@@ -1,5 +1,6 @@
 //! Reads: visitors of the chunk pipeline that copy cells into a result.
 
+mod dates;
 mod points;
 mod rows;
 mod view;
@@ -17,7 +18,7 @@ use hyperslab_core::{
 
 pub use points::AxisPick;
 
-use crate::conventions::Interpretation;
+use crate::conventions::{Interpretation, as_booleans};
 use crate::labels;
 use rows::RowCopy;
 
@@ -49,6 +50,8 @@ pub struct ArrayReader {
     decoded: bool,
     /// The bytes of stored integers that mark missing values, if values keep their integer type.
     markers: Arc<[Vec<u8>]>,
+    /// Whether rows of its values hold dates, if they count time.
+    dates_in_rows: bool,
 }
 
 impl ArrayReader {
@@ -58,7 +61,7 @@ impl ArrayReader {
         if array.is_remote() && chunk <= SMALL_CHUNK {
             context.threads = Threads::for_remote();
         }
-        Self { array, store, context, decoded: false, markers: Arc::default() }
+        Self { array, store, context, decoded: false, markers: Arc::default(), dates_in_rows: false }
     }
 
     /// The same reader of another array with the same cells.
@@ -118,8 +121,9 @@ impl ArrayReader {
         self.decoded_by(&self.interpretation(), true)
     }
 
-    /// Like [`decoded`](Self::decoded), for results that can mark missing elements: integers that are not packed keep their type.
-    /// [`mark_missing`](Self::mark_missing) marks the missing values.
+    /// Like [`decoded`](Self::decoded), for results that can mark missing elements: integers that are not packed keep their type,
+    /// and those that stand for truth values become such. [`mark_missing`](Self::mark_missing) marks the missing values. In
+    /// [rows](Self::rows), times become dates.
     ///
     /// # Errors
     ///
@@ -127,7 +131,7 @@ impl ArrayReader {
     pub fn decoded_nullable(&self) -> Result<Self> {
         let mut interpretation = self.interpretation();
         if interpretation.is_packed() || !self.schema().dtype.is_integer() {
-            return self.decoded();
+            return Ok(Self { dates_in_rows: true, ..self.decoded()? });
         }
         let size = self.schema().dtype.size().unwrap_or(0);
         let missing = std::mem::take(&mut interpretation.missing);
@@ -135,7 +139,12 @@ impl ArrayReader {
             Number::Integer(value) => Some(integer_bytes(*value, size)),
             Number::Float(_) => None,
         });
-        Ok(Self { markers: markers.collect(), ..self.decoded_by(&interpretation, false)? })
+        let mut own = Self { markers: markers.collect(), ..self.decoded_by(&interpretation, false)? };
+        own.dates_in_rows = true;
+        if interpretation.is_boolean() {
+            own.array = as_booleans(&own.array);
+        }
+        Ok(own)
     }
 
     /// Marks the values that the file's conventions declare missing, if the reader is
@@ -179,7 +188,8 @@ impl ArrayReader {
     /// `None` otherwise.
     #[must_use]
     pub fn dates(&self, values: &Values) -> Option<Values> {
-        crate::labels::date_texts(self.schema(), values)
+        let times = self.time_axis()?;
+        labels::DateForm::TEXT.apply(values, times).ok()
     }
 
     /// The array's schema.
@@ -218,8 +228,23 @@ impl ArrayReader {
     /// [`Invalid`](Error::Invalid) for dimensions, labels or positions that the array does not have.
     pub fn resolve(&self, selection: &Selection) -> Result<Positions> {
         let schema = self.schema();
-        let selection = labels::resolve(selection, schema, &*self.store)?;
+        let selection = labels::resolve(selection, schema, &self.store)?;
         selection.resolve(schema.shape(), &schema.dimensions)
+    }
+
+    /// The axis of a dimension, and the positions of labels along it, in their order. With `nearest`, each label selects the
+    /// position with the label nearest to it.
+    ///
+    /// # Errors
+    ///
+    /// As [`resolve`](Self::resolve).
+    pub fn label_positions(
+        &self,
+        dimension: &str,
+        labels: &[String],
+        nearest: bool,
+    ) -> Result<(usize, Vec<u64>)> {
+        labels::label_positions(self.schema(), dimension, labels, nearest, &self.store)
     }
 
     /// Plans the read of a selection: the chunks, the part of each, and where it goes in the result.

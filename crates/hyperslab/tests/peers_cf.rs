@@ -96,3 +96,28 @@ fn selections_by_date_match_xarray() {
         }
     }
 }
+
+#[test]
+fn selections_by_label_match_xarray() {
+    let folder = tempfile::tempdir().unwrap();
+    let answers = answers("labels.py", folder.path());
+    assert!(answers.len() > 100, "{} answers", answers.len());
+    for answer in &answers {
+        let text = |name: &str| answer[name].as_str().unwrap();
+        let store = hyperslab::open(folder.path().join(text("file"))).unwrap();
+        let found = store.array(text("array")).unwrap().read(&text("selection").parse().unwrap());
+        let (mut own, mut wanted) = (Vec::new(), Vec::new());
+        match &answer["values"] {
+            // xarray raises an error for a missing label.
+            Value::Null => {
+                let why = found.expect_err(&answer.to_string()).to_string();
+                assert!(why.contains("has no label"), "{why}");
+            }
+            values => {
+                flat(values, &mut wanted);
+                flat(&found.unwrap_or_else(|why| panic!("{answer}: {why}")).to_json(), &mut own);
+                assert_eq!(own, wanted, "{answer}");
+            }
+        }
+    }
+}

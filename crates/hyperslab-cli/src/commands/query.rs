@@ -115,7 +115,9 @@ fn report_decoding(stored: &ArrayReader, found: &[Found]) -> Result<()> {
     if interpretation.is_packed() {
         parts.push("values unpacked".to_owned());
     }
-    parts.extend(interpretation.unit.map(|unit| format!("unit {unit}")));
+    let mut units = found.iter().map(|found| found.unit(stored));
+    let unit = units.next().flatten().filter(|unit| units.all(|own| own.as_ref() == Some(unit)));
+    parts.extend(unit.map(|unit| format!("unit {unit}")));
     if parts.is_empty() {
         parts.push("missing values left out".to_owned());
     }
@@ -233,7 +235,8 @@ fn save(
         return Err(Error::invalid("only one operation can be written to a file"));
     };
     let mut values = only.values()?;
-    let labelled = only.axes.iter().any(|axis| axis.labels.is_some()) || array.has_labels();
+    let labelled =
+        only.axes.iter().any(|axis| axis.labels.is_some()) || only.edges.is_some() || array.has_labels();
     let is_csv = path.extension().is_some_and(|ending| ending == "csv");
     if !rows::takes_elements(path, &values.dtype) || is_csv && labelled && !only.axes.is_empty() {
         return rows::write(only.rows(array, selection)?, path, args.force);
@@ -279,17 +282,21 @@ fn about(found: &Found, values: &Values) -> String {
         .iter()
         .map(|axis| {
             let name = axis.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
-            let labels = axis.labels.as_ref().map_or(String::new(), |labels| {
-                let more = if labels.len() > 8 { ", …" } else { "" };
-                format!(
-                    " ({}{more})",
-                    labels.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", ")
-                )
-            });
+            let labels =
+                axis.labels.as_deref().map_or(String::new(), |labels| format!(" ({})", first(labels)));
             format!("{name}{}{labels}", axis.extent)
         })
         .collect();
-    format!("{} {} {}", found.operation, values.dtype, axes.join(" × "))
+    let edges: Option<Vec<String>> =
+        found.edges.as_ref().map(|edges| edges.iter().map(f64::to_string).collect());
+    let edges = edges.map_or(String::new(), |edges| format!(", edges {}", first(&edges)));
+    format!("{} {} {}{edges}", found.operation, values.dtype, axes.join(" × "))
+}
+
+/// The first of several texts.
+fn first(texts: &[String]) -> String {
+    let more = if texts.len() > 8 { ", …" } else { "" };
+    format!("{}{more}", texts.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", "))
 }
 
 fn explain(args: &QueryArgs, queries: &[Query], array: &ArrayReader) -> Result<Answer> {

@@ -78,7 +78,7 @@ fn read_array(args: &ReadArgs, reader: &ArrayReader, selection: &Selection) -> R
     let mut values = reader.read(selection)?;
     if !is_npy(args) {
         values = reader.mark_missing(values);
-        if args.decode {
+        if args.decodes() {
             values = reader.dates(&values).unwrap_or(values);
         }
     }
@@ -91,11 +91,13 @@ fn read_array(args: &ReadArgs, reader: &ArrayReader, selection: &Selection) -> R
 
 /// The array to read: as stored, or decoded by the file's conventions.
 fn reader(args: &ReadArgs, stored: ArrayReader) -> Result<ArrayReader> {
-    match args.output.as_deref() {
-        _ if !args.decodes() => Ok(stored),
-        Some(path) if rows::takes_decoded(path) => stored.decoded_nullable(),
-        _ => stored.decoded(),
+    if !args.decodes() {
+        return Ok(stored);
     }
+    let as_rows = args.columns.is_some() || args.output.as_deref().is_some_and(rows::takes_decoded);
+    // Floats would round long counts of nanoseconds.
+    let as_dates = !is_npy(args) && stored.counts_time();
+    if as_rows || as_dates { stored.decoded_nullable() } else { stored.decoded() }
 }
 
 /// NumPy files have no missing elements; NaN marks them.

@@ -118,3 +118,36 @@ fn common_forms_of_time_axes_are_parsed() {
         assert_eq!(text(units, calendar, 0.0), None, "{units}");
     }
 }
+
+#[test]
+fn long_counts_of_short_units_are_exact() {
+    let axis = |units: &str| TimeAxis::parse(units, "proleptic_gregorian").unwrap();
+    let nanoseconds = axis("nanoseconds since 1970-01-01");
+    assert_eq!(nanoseconds.text_of_integer(946_771_200_123_456_789), "2000-01-02T00:00:00.123456789");
+    assert_eq!(nanoseconds.text(946_771_200e9), "2000-01-02");
+    let microseconds = axis("microseconds since 0001-01-01");
+    assert_eq!(microseconds.text_of_integer(63_082_281_600_000_001), "2000-01-01T00:00:00.000001");
+    assert_eq!(axis("microseconds since 2000-01-01").text(1.5), "2000-01-01T00:00:00.0000015");
+    // Days of this size are only precise to a fraction of a microsecond.
+    assert_eq!(axis("days since 1900-01-01").text(36_524.1), "2000-01-01T02:24");
+    assert_eq!(axis("days since 1900-01-01").text(f64::MAX), f64::MAX.to_string());
+}
+
+#[test]
+fn ticks_start_at_instants() {
+    for (tick, unit, text) in [
+        (30, TimeUnit::Year, "2000-01-01"),
+        (-1, TimeUnit::Month, "1969-12-01"),
+        (10_957, TimeUnit::Day, "2000-01-01"),
+        (-1, TimeUnit::Hour, "1969-12-31T23:00"),
+        (946_771_200_000_000_001, TimeUnit::Nanosecond, "2000-01-02T00:00:00.000000001"),
+    ] {
+        let instant = tick_instant(tick, unit);
+        assert_eq!(Calendar::ProlepticGregorian.text(instant), text);
+        if !matches!(unit, TimeUnit::Year | TimeUnit::Month) {
+            assert_eq!(instant_tick(instant, unit), Some(tick));
+        }
+    }
+    assert_eq!(tick_instant(i64::MAX, TimeUnit::Week), i128::MAX);
+    assert_eq!(instant_tick(1, TimeUnit::Nanosecond), None);
+}

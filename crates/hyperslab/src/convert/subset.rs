@@ -14,6 +14,7 @@ use hyperslab_core::{
 
 use super::nodes;
 use crate::conventions::companions;
+use crate::open::is_label;
 use crate::{OpenStore, labels};
 
 /// The part of each array that a conversion takes.
@@ -145,11 +146,11 @@ impl<'a> Subset<'a> {
         Ok(found)
     }
 
-    /// The array that labels or declares a dimension: with the same name and only this dimension, in the group of `path` or the
+    /// The array that labels or declares a dimension: with the same name and on this dimension, in the group of `path` or the
     /// nearest above.
     fn coordinate(&self, path: &str, name: &str) -> Result<Option<(String, Arc<dyn Array>)>> {
         let found = self.named(path, name)?;
-        Ok(found.filter(|(_, array)| matches!(&array.schema().dimensions[..], [Some(own)] if own == name)))
+        Ok(found.filter(|(_, array)| is_label(name, array.schema())))
     }
 
     /// The array with this name in the group of `path`, or in the nearest group above.
@@ -268,7 +269,7 @@ impl<'a> Subset<'a> {
             return Ok(known);
         }
         let found =
-            labels::along(selection, &own, extent, &**self.source.inner())?.unwrap_or(AxisSelection::ALL);
+            labels::along(selection, &own, extent, self.source.inner())?.unwrap_or(AxisSelection::ALL);
         if let Some(key) = key {
             self.known.borrow_mut().insert(key, found);
         }

@@ -14,6 +14,8 @@ pub struct AnswerAxis {
     pub extent: u64,
     /// The labels of groups.
     pub labels: Option<Vec<String>>,
+    /// The first and the last position of each window, counted along the selection.
+    pub windows: Option<Vec<(u64, u64)>>,
 }
 
 /// The result of a query.
@@ -87,8 +89,34 @@ impl Answer {
     #[must_use]
     pub fn dated(mut self, array: &ArrayReader) -> Self {
         let is_time = matches!(self.operation, "min" | "max" | "mean" | "nan_mean" | "median" | "quantile");
-        self.times = crate::labels::time_axis(array.schema()).filter(|_| is_time);
+        self.times = is_time.then(|| array.time_axis()).flatten();
         self
+    }
+
+    /// The unit of the answers, given the array's: the same for a mean, none for a count. A standard deviation of times is a
+    /// length of time.
+    #[must_use]
+    pub fn unit(&self, array: &ArrayReader) -> Option<String> {
+        let unit = array.interpretation().unit?;
+        let duration = unit.split_once(" since ").map(|(duration, _)| duration.trim().to_owned());
+        match self.operation {
+            "std" => Some(duration.unwrap_or(unit)),
+            "min" | "max" | "mean" | "nan_mean" | "median" | "quantile" | "sum" | "norm_l1" | "norm_l2" => {
+                Some(unit).filter(|_| duration.is_none())
+            }
+            _ => None,
+        }
+    }
+
+    /// The answers as dates: NumPy's if they hold all, else text. `None` if they are not to be shown as dates.
+    ///
+    /// # Errors
+    ///
+    /// As [`values`](Self::values).
+    pub fn dates(&self) -> Result<Option<Values>> {
+        let Some(times) = self.times else { return Ok(None) };
+        let values = Self { times: None, ..self.clone() }.values()?;
+        crate::labels::DateForm::of(&values, times).apply(&values, times).map(Some)
     }
 
     /// The answers as values: integers if they fit, else floats. Missing answers are marked. Dates are text.
@@ -99,7 +127,10 @@ impl Answer {
     pub fn values(&self) -> Result<Values> {
         if let Some(times) = self.times {
             let texts = (0..self.column.len()).map(|index| match self.column.valid[index] {
-                true => times.text(self.float(index)),
+                true => match self.column.integers.get(index) {
+                    Some(number) if !self.column.inexact => times.text_of_integer(*number),
+                    _ => times.text(self.float(index)),
+                },
                 false => String::new(),
             });
             let validity = Validity::from_flags(self.column.valid.iter().copied());

@@ -5,15 +5,13 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-use hyperslab_core::{
-    ArraySchema, DType, Error, Labels, Node, Positions, Result, dimension_axis, element_to_text, read_serial,
-    time_text,
-};
+use hyperslab_core::{ArraySchema, Error, Positions, Result, dimension_axis};
 use serde::{Deserialize, Serialize};
 
 use super::walk::NO_GROUP;
 use super::{Group, Query};
 use crate::ArrayReader;
+use crate::labels::Coordinate;
 
 /// An axis, by its number or its dimension's name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,43 +135,19 @@ impl AxisMap {
     }
 }
 
-/// The labels of the selected positions along an axis, as text.
-pub(super) fn labels(array: &ArrayReader, axis: usize, positions: &Positions) -> Result<Vec<String>> {
+/// The labels of the selected positions along an axis.
+pub(super) fn labels(array: &ArrayReader, axis: usize, positions: &Positions) -> Result<Coordinate> {
     let schema = array.schema();
-    let named = || match schema.dimensions.get(axis) {
-        Some(Some(name)) => format!("dimension {name}"),
-        _ => format!("axis {axis}"),
-    };
-    let none = || Error::invalid(format!("{} has no labels", named()));
-    let extent = schema.shape()[axis];
-    let wanted = positions.axes[axis];
-    let at = |number: u64| wanted.start.wrapping_add_signed(number as i64 * wanted.step);
-    match &schema.labels[axis] {
-        Labels::None => Err(none()),
-        Labels::Texts(texts) => {
-            (0..wanted.count).map(|number| texts.get(at(number) as usize).cloned().ok_or_else(none)).collect()
-        }
-        Labels::Domain { first, dtype } => Ok((0..wanted.count)
-            .map(|number| {
-                let tick = i128::from(*first) + i128::from(at(number));
-                match dtype {
-                    DType::DateTime(unit) => {
-                        i64::try_from(tick).ok().and_then(|tick| time_text(tick, *unit)).unwrap_or_default()
-                    }
-                    _ => tick.to_string(),
-                }
-            })
-            .collect()),
-        Labels::Node(path) => match array.store().node(path)? {
-            Node::Array(labels) if labels.schema().shape() == [extent] => {
-                let only = Positions { axes: [wanted].into_iter().collect() };
-                let values = read_serial(&*labels, only)?;
-                let text = |index| element_to_text(&values.dtype, &values.elements, index);
-                Ok((0..wanted.count as usize).map(text).collect())
-            }
-            _ => Err(none()),
-        },
-    }
+    let (extent, wanted) = (schema.shape()[axis], positions.axes[axis]);
+    let name = schema.dimensions.get(axis).and_then(Option::as_deref);
+    let found =
+        Coordinate::read_part(&schema.labels[axis], extent, wanted, name.unwrap_or_default(), array.store());
+    found?.ok_or_else(|| {
+        Error::invalid(match name {
+            Some(name) => format!("dimension {name} has no labels"),
+            None => format!("axis {axis} has no labels"),
+        })
+    })
 }
 
 /// The mapping of each axis by a query, without its window.
@@ -201,7 +175,8 @@ pub(super) fn maps(query: &Query, array: &ArrayReader, positions: &Positions) ->
         }
         if matches!(group, Group::Labels(_)) {
             for axis in kept {
-                maps[axis] = by_label(labels(array, axis, positions)?)?;
+                let labels = labels(array, axis, positions)?;
+                maps[axis] = by_label((0..labels.len()).map(|at| labels.text(at)))?;
             }
         } else if let Group::Pieces(axes) = group {
             for (axis, (_, count)) in kept.into_iter().zip(axes) {
@@ -231,34 +206,27 @@ pub(super) fn keep_labelled(
 ) -> Result<()> {
     for (axis, label) in &query.labelled {
         let number = axis.resolve(array.schema())?;
-        let labels = labels(array, number, positions)?;
-        if !labels.contains(label) {
-            let some: Vec<_> = labels.iter().take(4).map(String::as_str).collect();
-            return Err(Error::invalid(format!(
-                "axis {axis} has no label {label}; its labels start with {}",
-                some.join(", ")
-            )));
-        }
+        let is_asked = labels(array, number, positions)?.matches(label, &axis.to_string())?;
+        let extent = is_asked.len();
         let (own, count, shown, names) = match &maps[number] {
-            AxisMap::Reduce => (vec![0; labels.len()], 1, false, None),
-            AxisMap::Keep => ((0..labels.len() as u32).collect(), labels.len() as u32, true, None),
+            AxisMap::Reduce => (vec![0; extent], 1, false, None),
+            AxisMap::Keep => ((0..extent as u32).collect(), extent as u32, true, None),
             AxisMap::Group { ids, count, shown, labels } => (ids.clone(), *count, *shown, labels.clone()),
             AxisMap::Pieces { count } => {
-                let pieces = Pieces { count: *count, positions: labels.len() as u64 };
-                let ids = (0..labels.len() as u64).map(|position| pieces.of(position) as u32).collect();
+                let pieces = Pieces { count: *count, positions: extent as u64 };
+                let ids = (0..extent as u64).map(|position| pieces.of(position) as u32).collect();
                 (ids, *count, true, None)
             }
         };
-        let ids =
-            own.iter().zip(&labels).map(|(id, own)| if own == label { *id } else { NO_GROUP }).collect();
+        let ids = own.iter().zip(is_asked).map(|(id, asked)| if asked { *id } else { NO_GROUP }).collect();
         maps[number] = AxisMap::Group { ids, count, shown, labels: names };
     }
     Ok(())
 }
 
-fn by_label(labels: Vec<String>) -> Result<AxisMap> {
+fn by_label(labels: impl Iterator<Item = String>) -> Result<AxisMap> {
     let mut known = std::collections::HashMap::new();
-    let (mut ids, mut names) = (Vec::with_capacity(labels.len()), Vec::new());
+    let (mut ids, mut names) = (Vec::new(), Vec::new());
     for label in labels {
         let next = names.len() as u32;
         let id = *known.entry(label.clone()).or_insert(next);

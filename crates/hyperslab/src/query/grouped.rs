@@ -131,7 +131,7 @@ impl GroupedFold {
             };
             self.fold.finish(group, &context, &mut column);
         }
-        let axis = AnswerAxis { name: None, extent: groups as u64, labels: None };
+        let axis = AnswerAxis { name: None, extent: groups as u64, labels: None, windows: None };
         let answer = Answer {
             operation: self.operation.name(),
             axes: vec![axis],

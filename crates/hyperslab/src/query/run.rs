@@ -405,12 +405,16 @@ impl QueryPlan {
                     AxisMap::Group { labels, .. } => labels.clone(),
                     _ => None,
                 };
-                Some(AnswerAxis { name: self.dimensions[axis].clone(), extent: self.shown(axis)?, labels })
+                let (name, extent) = (self.dimensions[axis].clone(), self.shown(axis)?);
+                let places = self.places.filter(|places| places.axis == axis);
+                let windows = places.map(|places| places.ends().collect());
+                Some(AnswerAxis { name, extent, labels, windows })
             })
             .collect();
         let mut edges = None;
         if let Operation::Histogram { bins, range: Some((low, high)), .. } = self.operation {
-            axes.push(AnswerAxis { name: Some("bin".to_owned()), extent: bins as u64, labels: None });
+            let name = Some("bin".to_owned());
+            axes.push(AnswerAxis { name, extent: bins as u64, labels: None, windows: None });
             let width = (high - low) / bins as f64;
             let edge = |bin: usize| if bin == bins { high } else { low + width * bin as f64 };
             edges = Some((0..=bins).map(edge).collect());

@@ -127,6 +127,13 @@ impl Places {
         (start.max(0) as u64, end as u64)
     }
 
+    /// The first and the last position of each window that are inside the array.
+    pub(super) fn ends(&self) -> impl Iterator<Item = (u64, u64)> {
+        (0..self.count)
+            .map(|window| self.inside(window))
+            .map(|(start, end)| (start, end.saturating_sub(1).max(start)))
+    }
+
     /// The group of each position: its bin, or for rolling windows the position itself.
     pub(super) fn groups(&self) -> (Vec<u32>, u32) {
         if self.rolling {

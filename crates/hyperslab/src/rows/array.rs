@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    ArraySchema, Batch, Column, DType, Elements, Error, Extents, Grid, Labels, Positions, Region, Result,
-    Selection, Values, product,
+    ArraySchema, AxisPositions, Batch, Column, DType, Elements, Error, Extents, Grid, Labels, Positions,
+    Region, Result, Selection, TimeAxis, Values, product,
 };
 
 use super::{Rows, members, plain_column};
 use crate::ArrayReader;
-use crate::labels::values_along;
+use crate::labels::{Coordinate, DateForm};
 
 /// The number of bytes read at once.
 const SLAB_BYTES: u64 = 128 << 20;
@@ -22,7 +22,7 @@ impl ArrayReader {
     /// Before them come the labels along the dimensions that the selection keeps, or positions if there are no labels, and the
     /// labels of single positions. These columns are named after the dimensions, or `dim_0`, `dim_1` … Times become dates. A
     /// one-dimensional array of structs is already a table, so its rows have no position column. Missing values of a
-    /// [decoded](Self::decoded_nullable) array are null.
+    /// [decoded](Self::decoded_nullable) array are null, and its times are dates; to find their type, they are read once before.
     ///
     /// # Errors
     ///
@@ -34,21 +34,9 @@ impl ArrayReader {
         if is_struct && positions.axes.iter().filter(|axis| axis.keep).count() <= 1 {
             along.clear();
         }
-        let array = RowArray { reader: self.clone(), axes: (0..self.schema().grid.rank()).collect() };
-        Ok(rows_of_arrays(vec![("value".to_owned(), array)], positions, along))
-    }
-
-    /// The columns of its values: one named `name`, or one per member of structs.
-    fn value_columns(&self, name: &str) -> Vec<Column> {
-        let nullable = self.schema().nullable || self.may_mark_missing();
-        match &self.schema().dtype {
-            DType::Struct(fields) => fields
-                .members
-                .iter()
-                .map(|member| plain_column(&member.name, member.dtype.clone(), nullable))
-                .collect(),
-            dtype => vec![plain_column(name, dtype.clone(), nullable)],
-        }
+        let axes = (0..self.schema().grid.rank()).collect();
+        let array = RowArray { reader: self.clone(), axes, dates: None };
+        rows_of_arrays(vec![("value".to_owned(), array)], positions, along)
     }
 
     /// The dimension columns of rows: all dimensions that the positions keep, and those of single positions that have labels.
@@ -58,15 +46,10 @@ impl ArrayReader {
         let mut found = Vec::new();
         for (axis, own) in positions.axes.iter().enumerate() {
             let name = schema.dimensions[axis].clone().filter(|name| !name.is_empty());
-            let labels = values_along(
-                &schema.labels[axis],
-                schema.shape()[axis],
-                name.as_deref().unwrap_or_default(),
-                &**self.store(),
-            )?;
+            let labels = self.labels_at(axis, *own)?;
             if own.keep || labels.is_some() {
                 let name = name.unwrap_or_else(|| format!("dim_{axis}"));
-                found.push(RowDimension { name, kept: own.keep.then_some(kept), start: own.start, labels });
+                found.push(RowDimension { name, kept: own.keep.then_some(kept), own: *own, labels });
             }
             kept += usize::from(own.keep);
         }
@@ -79,15 +62,17 @@ impl ArrayReader {
         self.schema().labels.iter().any(|labels| *labels != Labels::None)
     }
 
-    /// The labels along each axis that positions keep, for every position of the array.
-    pub(crate) fn labels_along(&self, positions: &Positions) -> Result<Vec<Option<Values>>> {
+    /// The labels at some positions along an axis: dates if a coordinate counts time. `None` if there are only positions.
+    pub(crate) fn labels_at(&self, axis: usize, positions: AxisPositions) -> Result<Option<Values>> {
         let schema = self.schema();
-        let kept = positions.axes.iter().enumerate().filter(|(_, axis)| axis.keep);
-        kept.map(|(axis, _)| {
-            let name = schema.dimensions[axis].as_deref().unwrap_or_default();
-            values_along(&schema.labels[axis], schema.shape()[axis], name, &**self.store())
-        })
-        .collect()
+        let name = schema.dimensions[axis].as_deref().unwrap_or_default();
+        let (labels, extent) = (&schema.labels[axis], schema.shape()[axis]);
+        match Coordinate::read_part(labels, extent, positions, name, self.store()) {
+            Ok(found) => found.map(Coordinate::into_values).transpose(),
+            // An array that does not hold the labels is not a coordinate.
+            Err(Error::Invalid(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -111,10 +96,10 @@ pub(crate) fn rows_together(
             let axes = axes_in(wide.schema(), reader.schema()).ok_or_else(|| {
                 Error::invalid(format!("{name} has other dimensions than the arrays beside it"))
             })?;
-            Ok((name, RowArray { reader, axes }))
+            Ok((name, RowArray { reader, axes, dates: None }))
         })
         .collect::<Result<_>>()?;
-    Ok(rows_of_arrays(arrays, positions, along))
+    rows_of_arrays(arrays, positions, along)
 }
 
 /// The axes of `wide` that an array has, in its own order; `None` if it has others, or other extents.
@@ -133,14 +118,17 @@ fn rows_of_arrays(
     arrays: Vec<(String, RowArray)>,
     positions: Positions,
     along: Vec<RowDimension>,
-) -> Rows<'static> {
-    let mut columns: Vec<Column> = along.iter().map(RowDimension::column).collect();
-    columns.extend(arrays.iter().flat_map(|(name, array)| array.reader.value_columns(name)));
-    make_unique(&mut columns);
-    let arrays: Vec<RowArray> = arrays.into_iter().map(|(_, array)| array).collect();
+) -> Result<Rows<'static>> {
+    let (names, mut arrays): (Vec<String>, Vec<RowArray>) = arrays.into_iter().unzip();
     let blocks = slabs(&arrays, &positions);
+    for array in &mut arrays {
+        array.find_dates(&positions, &blocks)?;
+    }
+    let mut columns: Vec<Column> = along.iter().map(RowDimension::column).collect();
+    columns.extend(names.iter().zip(&arrays).flat_map(|(name, array)| array.value_columns(name)));
+    make_unique(&mut columns);
     let rows = ArrayRows { arrays, positions, along, block: 0, blocks, ready: VecDeque::new() };
-    Rows { columns, batches: Box::new(rows) }
+    Ok(Rows { columns, batches: Box::new(rows) })
 }
 
 /// An array whose values are columns of rows.
@@ -148,14 +136,47 @@ struct RowArray {
     reader: ArrayReader,
     /// The axes of the rows that it has, in its own order.
     axes: Vec<usize>,
+    /// The form of its values as dates, if they count time.
+    dates: Option<(DateForm, TimeAxis)>,
 }
 
 impl RowArray {
+    /// Its columns: one named `name`, or one per member of structs.
+    fn value_columns(&self, name: &str) -> Vec<Column> {
+        let schema = self.reader.schema();
+        let nullable = schema.nullable || self.reader.may_mark_missing() || self.dates.is_some();
+        match (&schema.dtype, self.dates) {
+            (DType::Struct(fields), _) => fields
+                .members
+                .iter()
+                .map(|member| plain_column(&member.name, member.dtype.clone(), nullable))
+                .collect(),
+            (_, Some((form, _))) => vec![plain_column(name, form.dtype(), nullable)],
+            (dtype, None) => vec![plain_column(name, dtype.clone(), nullable)],
+        }
+    }
+
+    /// Reads its values, if they count time, to find the form of dates that holds them all.
+    fn find_dates(&mut self, positions: &Positions, blocks: &Grid) -> Result<()> {
+        let Some(times) = self.reader.row_times() else { return Ok(()) };
+        let parts = (0..blocks.chunks().unwrap_or(0))
+            .map(|block| self.own(&within(positions, &blocks.region(&blocks.coord(block)))));
+        let form = self.reader.date_form(times, parts)?;
+        self.dates = Some((form, times));
+        Ok(())
+    }
+
+    /// Its own positions in these positions of the rows.
+    fn own(&self, positions: &Positions) -> Positions {
+        Positions { axes: self.axes.iter().map(|axis| positions.axes[*axis]).collect() }
+    }
+
     /// Its values in the rows of these positions, each column with its type.
     fn columns(&self, positions: &Positions) -> Result<Vec<(DType, Elements)>> {
-        let mut own = positions.clone();
-        own.axes = self.axes.iter().map(|axis| positions.axes[*axis]).collect();
-        let values = self.reader.mark_missing(self.reader.read_positions(own)?);
+        let mut values = self.reader.mark_missing(self.reader.read_positions(self.own(positions))?);
+        if let Some((form, times)) = self.dates {
+            values = form.apply(&values, times)?;
+        }
         let elements = self.repeated(&values, positions)?;
         Ok(match &values.dtype {
             DType::Struct(fields) => {
@@ -196,8 +217,9 @@ struct RowDimension {
     name: String,
     /// Its number among the axes of the result; `None` for a single position.
     kept: Option<usize>,
-    /// The first position.
-    start: u64,
+    /// The positions that the result has.
+    own: AxisPositions,
+    /// The labels at these positions.
     labels: Option<Values>,
 }
 
@@ -214,7 +236,8 @@ impl RowDimension {
         match &self.labels {
             None => Ok(Elements::fixed(to_bytes(positions))),
             Some(labels) => {
-                let picks: Vec<_> = positions.iter().map(|at| (0, *at as usize)).collect();
+                let index = |at: &i64| ((at - self.own.start as i64) / self.own.step) as usize;
+                let picks: Vec<_> = positions.iter().map(|at| (0, index(at))).collect();
                 Elements::gather(&labels.dtype, &[&labels.elements], &picks)
             }
         }
@@ -301,7 +324,7 @@ impl ArrayRows {
                 Batch { rows: count, columns: Vec::with_capacity(self.along.len() + columns.len()) };
             for along in &self.along {
                 let column: Vec<i64> = match along.kept {
-                    None => vec![along.start as i64; count],
+                    None => vec![along.own.start as i64; count],
                     Some(axis) => {
                         let inner = product(&shape[axis + 1..]).unwrap_or(1).max(1);
                         let extent = shape[axis].max(1);

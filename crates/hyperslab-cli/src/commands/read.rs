@@ -91,8 +91,11 @@ fn read_array(args: &ReadArgs, reader: &ArrayReader, selection: &Selection) -> R
 
 /// The array to read: as stored, or decoded by the file's conventions.
 fn reader(args: &ReadArgs, stored: ArrayReader) -> Result<ArrayReader> {
+    if !args.decodes() {
+        return Ok(stored);
+    }
+    super::warn_of_conventions(&stored)?;
     match args.output.as_deref() {
-        _ if !args.decodes() => Ok(stored),
         Some(path) if rows::takes_decoded(path) => stored.decoded_nullable(),
         _ => stored.decoded(),
     }

@@ -20,10 +20,10 @@ mod serve;
 mod shell;
 mod verify;
 
-use hyperslab::{EncryptionKey, Error, OpenOptions, OpenStore, RemoteOptions, Result};
+use hyperslab::{ArrayReader, EncryptionKey, Error, OpenOptions, OpenStore, RemoteOptions, Result};
 
-use crate::Answer;
 use crate::args::{Args, Command, OpenArgs, OpenOptionsArgs, StorageArgs};
+use crate::{Answer, output, paint};
 
 /// Runs the requested command.
 pub(crate) fn run(args: Args) -> Result<Answer> {
@@ -89,6 +89,14 @@ fn remote_options(args: &StorageArgs) -> Result<RemoteOptions> {
         options = options.with_option(name, value);
     }
     Ok(options)
+}
+
+/// Warns of contradictory or meaningless attributes of an array whose values are decoded.
+fn warn_of_conventions(stored: &ArrayReader) -> Result<()> {
+    for warning in stored.interpretation().warnings {
+        output::report(|err| writeln!(err, "{} {}: {warning}", paint::doubtful("!"), stored.inner().name()))?;
+    }
+    Ok(())
 }
 
 /// Like [`open`], without mapping.

@@ -1,11 +1,16 @@
 //! Terminal output: data to stdout, messages to stderr.
 
 use std::io::{self, Write};
+use std::path::Path;
 
+use hyperslab::driver::closest;
 use hyperslab::{Error, Result, Traffic};
 use serde_json::Value;
 
 use crate::{paint, pretty};
+
+/// The number of names in a folder that are considered for suggestions.
+const MOST_NAMES: usize = 10_000;
 
 /// Writes to stdout through `work`, in colour only on a terminal.
 pub(crate) fn print(work: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
@@ -79,6 +84,7 @@ fn next_step(error: &Error, stores: &[String], node_option: bool) -> Option<Stri
         Error::Corrupt(corrupt) => {
             Some(format!("`tet verify {} --deep` lists the damage", store_of(&corrupt.store)))
         }
+        Error::Io { path, source } if source.kind() == io::ErrorKind::NotFound => missing_file(path),
         Error::NotFound { store, .. } => Some(format!("`tet info {}` lists the nodes", store_of(store))),
         Error::Exists { .. } => Some("use --force to replace it".to_owned()),
         Error::Invalid(message) if message.contains("has several nodes") => {
@@ -89,4 +95,23 @@ fn next_step(error: &Error, stores: &[String], node_option: bool) -> Option<Stri
         }
         _ => None,
     }
+}
+
+/// What to try instead of a file that does not exist: a similar name in its folder.
+fn missing_file(path: &str) -> Option<String> {
+    let path = Path::new(path);
+    if hyperslab::is_remote(path) {
+        return None;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(entries) = folder.read_dir() else {
+        return Some(format!("check the path; {} is no folder", folder.display()));
+    };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let names: Vec<String> = names.take(MOST_NAMES).filter(|name| !name.starts_with('.')).collect();
+    let similar = closest(path.file_name()?.to_str()?, names.iter().map(String::as_str));
+    Some(match similar {
+        Some(name) => format!("did you mean {}?", path.with_file_name(name).display()),
+        None => format!("check the name; `ls {}` lists the folder", folder.display()),
+    })
 }

@@ -26,6 +26,7 @@ static INFO: FormatInfo = FormatInfo {
         VariantInfo::new(EARLIEST),
         VariantInfo::new(V200),
     ],
+    filters: &crate::filters::choose::NAMES,
     standard_filters: &["gzip", "zlib", "shuffle", "fletcher32", "szip", "nbit", "scaleoffset"],
     capabilities: Capabilities {
         create: true,

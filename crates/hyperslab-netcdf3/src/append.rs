@@ -113,7 +113,12 @@ impl Sink for Netcdf3Append {
         }
         let grows = |(axis, (new, old)): (usize, (&u64, &u64))| new > old && !(is_record && axis == 0);
         if let Some((axis, _)) = shape.iter().zip(&own.shape).enumerate().find(|both| grows(*both)) {
-            return Err(self.unsupported(&format!("growing {path} along axis {axis}, which is fixed, in")));
+            let number = variable.dimensions.get(axis);
+            let name = number.and_then(|number| self.header.dimensions.get(*number)).map(|own| &*own.name);
+            let name = name.unwrap_or("0");
+            return Err(Error::invalid(format!(
+                "its dimension {name} is fixed, because it is no record dimension"
+            )));
         }
         let records = shape.first().copied().unwrap_or(0);
         let end = records.checked_mul(own.stride.unwrap_or(0)).and_then(|bytes| bytes.checked_add(own.begin));

@@ -27,6 +27,8 @@ static INFO: FormatInfo = FormatInfo {
         attributes: true,
         unlimited: true,
         no_groups: true,
+        no_chunks: true,
+        no_filters: true,
         ..Capabilities::NONE
     },
     character_text: true,

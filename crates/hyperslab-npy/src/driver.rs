@@ -21,7 +21,7 @@ pub struct NpzDriver;
 
 static NPY: FormatInfo = FormatInfo {
     extensions: &["npy"],
-    capabilities: Capabilities { create: true, ..Capabilities::NONE },
+    capabilities: Capabilities { create: true, no_chunks: true, no_filters: true, ..Capabilities::NONE },
     ..FormatInfo::new("npy")
 };
 
@@ -31,6 +31,8 @@ static NPZ: FormatInfo = FormatInfo {
         create: true,
         several_arrays: true,
         reserved_names: true,
+        no_chunks: true,
+        no_filters: true,
         ..Capabilities::NONE
     },
     ..FormatInfo::new("npz")

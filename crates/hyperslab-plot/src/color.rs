@@ -1,5 +1,6 @@
 //! Colour maps, and the mapping of values to colours.
 
+use hyperslab::driver::did_you_mean;
 use hyperslab::{Error, Result};
 
 use crate::scene::Color;
@@ -63,7 +64,7 @@ impl ColorMap {
         let turned = || wanted.strip_suffix("_r").and_then(|wanted| find(wanted, true));
         find(&wanted, false).or_else(turned).ok_or_else(|| {
             let names: Vec<&str> = MAPS.iter().map(|(name, ..)| *name).collect();
-            Error::invalid(format!("no colour map {name}; choose one of: {}", names.join(", ")))
+            Error::invalid(format!("no colour map {name}{}", did_you_mean(name, names)))
         })
     }
 

@@ -29,6 +29,7 @@ static INFO: FormatInfo = FormatInfo {
         no_scalars: true,
         ..Capabilities::NONE
     },
+    filters: &["zstd"],
     probe_keys: &["PROTOCOL", "CURRENT"],
     ..FormatInfo::new("tet")
 };

@@ -142,7 +142,8 @@ fn stored(schema: &Schema) -> StoredTable {
     }
 }
 
-fn bound(dimension: &Dimension, bytes: &[u8]) -> Bound {
+/// One end of a dimension's domain.
+pub(crate) fn bound(dimension: &Dimension, bytes: &[u8]) -> Bound {
     let number = dimension.datatype.number();
     if number.is_float() {
         Bound::Float(float(number, bytes))

@@ -91,6 +91,7 @@ static INFO: FormatInfo = FormatInfo {
         reserved_names: true,
         fill_values: true,
         multiscales: true,
+        shards: true,
         ..Capabilities::NONE
     },
     probe_keys: &["zarr.json"],

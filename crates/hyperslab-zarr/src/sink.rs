@@ -340,7 +340,11 @@ fn whole_chunks(spec: &ArraySpec, wanted: &[u64]) -> Result<Extents> {
         each => each.into(),
     };
     if wanted.len() != chunk.len() {
-        return Err(Error::invalid(format!("shards of {wanted:?} for chunks of {chunk:?}")));
+        return Err(Error::invalid(format!(
+            "shards of {wanted:?} have {} axes, but the array has {}; give one extent per axis, or one number for all",
+            wanted.len(),
+            chunk.len()
+        )));
     }
     let whole = |(wanted, chunk): (&u64, &u64)| (*wanted).max(1).checked_next_multiple_of(*chunk);
     let shape: Option<Extents> = wanted.iter().zip(chunk).map(whole).collect();

@@ -50,11 +50,17 @@ pub struct CombineOptions {
     pub open: OpenOptions,
     /// How to treat attributes that differ between stores.
     pub attributes: AttributeRule,
+    /// Nodes to leave out of every store that has them, with everything below them. They are not compared.
+    pub drop: Vec<String>,
+    /// Use only these nodes of every store, with everything below them and the arrays that describe them. Empty for all.
+    pub keep: Vec<String>,
 }
 
 hyperslab_core::option_setters! { CombineOptions {
     with_open = open: OpenOptions,
     with_attributes = attributes: AttributeRule,
+    with_drop = drop: Vec<String>,
+    with_keep = keep: Vec<String>,
 } }
 
 /// Several stores combined into one.
@@ -96,7 +102,7 @@ fn joined(
     let Some(first) = paths.first() else {
         return Err(Error::invalid("nothing to combine: no input files"));
     };
-    let parts = Arc::new(PartStores::new(paths, &options.open));
+    let parts = Arc::new(PartStores::new(paths, options));
     let (model, facts) = Model::new(parts.store(0)?, first, dimension)?;
     let rest: Vec<Result<StoreFacts>> = (1..paths.len())
         .into_par_iter()
@@ -107,6 +113,7 @@ fn joined(
     for found in rest {
         all.push(found?);
     }
+    parts.check_dropped()?;
     let mut notes = Vec::new();
     let order = order::sorted(&model, paths, &all, first_stays, &mut notes)?;
     let store = CombinedStore::new(parts, model, &all, &order, paths, options.attributes, &mut notes)?;
@@ -120,7 +127,8 @@ fn joined(
     Ok((combination, store))
 }
 
-/// Joins stores along a dimension and converts the result. The target appears complete or not at all.
+/// Joins stores along a dimension and converts the result. The target appears complete or not at all. Nodes that the conversion
+/// leaves out are not compared.
 ///
 /// # Errors
 ///
@@ -139,8 +147,15 @@ pub fn concat(
             path.display()
         )));
     }
-    let combination = combine(paths, dimension, combining)?;
-    let mut report = convert(&combination.store, target, format, options, progress)?;
+    // Nodes that are not converted need not agree.
+    let combining = CombineOptions {
+        drop: [&combining.drop[..], &options.drop].concat(),
+        keep: [&combining.keep[..], &options.keep].concat(),
+        ..combining.clone()
+    };
+    let combination = combine(paths, dimension, &combining)?;
+    let options = ConvertOptions { drop: Vec::new(), keep: Vec::new(), ..options.clone() };
+    let mut report = convert(&combination.store, target, format, &options, progress)?;
     report.add_notes(combination.notes);
     Ok(report)
 }

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod characters;
+mod check;
 mod chosen;
 mod coerce;
 mod copy;
@@ -32,6 +33,7 @@ use hyperslab_core::{
 };
 
 pub(crate) use blocks::{block_grid, cut};
+pub(crate) use chosen::restricted;
 pub(crate) use copy::{at_once, encode_and_write};
 pub use geometry::GeometryOptions;
 pub(crate) use geometry::append as append_geometry;
@@ -106,11 +108,13 @@ pub struct ConvertOptions {
     pub materialise: bool,
     /// Record the source in an attribute of the root.
     pub provenance: bool,
-    /// Nodes or dimensions to rename: old and new name. Renaming a coordinate also renames its dimension.
+    /// Nodes or dimensions to rename: old and new name. Renaming a coordinate also renames its dimension. If the only or
+    /// chosen node is a table or geometry, these and the following names are those of its columns or vertex attributes.
     pub rename: Vec<(String, String)>,
     /// Nodes to leave out, with everything below them.
     pub drop: Vec<String>,
-    /// Convert only these nodes, with everything below them and the arrays that describe them. Empty for all.
+    /// Convert only these nodes, with everything below them and the arrays that describe them. Empty for all. The
+    /// dimensions of a table are kept with its columns.
     pub keep: Vec<String>,
     /// Copy a format's bookkeeping attributes unchanged when a whole store is converted to its own format. Otherwise
     /// they are regenerated.
@@ -379,7 +383,7 @@ fn convert_with(
         let nodes: Vec<_> = nodes::by_path(source, &only)?.into_nodes();
         return geometry::convert(source, &nodes, (target, format), options, progress);
     }
-    spec::check_filters(format, options)?;
+    check::check_format(format, options)?;
     if format.info().capabilities.tables
         && let Some(found) = table::table_of(source, options)?
     {
@@ -616,7 +620,7 @@ fn convert_with(
     }
     // Use the dimension names of the source: in a copy within one format, they are in attributes.
     let arrays = copies.iter().map(|(copy, _)| (&*copy.reader.schema().dimensions, copy.spec.grid.rank()));
-    spec::check_wanted(options, arrays)?;
+    check::check_arrays(options, arrays)?;
     for (path, change) in sink.changes() {
         report.change(&path, change);
     }
@@ -639,8 +643,9 @@ fn convert_with(
             return Err(Error::unsupported(target.display().to_string(), what));
         }
     }
-    // A change of filters loses no content, so it is reported but is never an error, even with `strict`.
-    for (path, what) in filters {
+    // Filters and chunks are no content, so what becomes of them is reported but is never an error, even with `strict`.
+    let unused = check::unused_chunks(format, options).map(|what| ("/".to_owned(), what));
+    for (path, what) in filters.into_iter().chain(unused) {
         report.change(&path, what);
     }
     // Of the values, a format only refuses references, for what they refer to.

@@ -4,12 +4,18 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use hyperslab_core::{Attribute, DType, Elements, Error, FormatDriver, Result, Selection};
+use hyperslab_core::{Attribute, DType, Elements, Error, FormatDriver, Result, Selection, closest};
 pub use hyperslab_core::{FieldChange, FieldSpec};
 
 use crate::convert::Progress;
 use crate::edit::parse_attribute;
 use crate::{OpenOptions, RowCondition, TableReader, open_with};
+
+/// Names of types that are suggested for misspelt ones.
+const TYPES: [&str; 13] = [
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
+    "string", "bytes",
+];
 
 /// Merges the fragments of an array, or of each array of a group, into one. Replaced fragments stay, hidden, until
 /// [`vacuum_path`]. [`OpenOptions::at`] selects fragments by time. Returns the number of replaced fragments.
@@ -100,7 +106,9 @@ pub fn parse_field(text: &str) -> Result<FieldSpec> {
     let (kind, fill) = rest.split_once('=').map_or((rest, None), |(kind, fill)| (kind, Some(fill)));
     let (kind, nullable) = kind.strip_suffix('?').map_or((kind, false), |kind| (kind, true));
     let dtype = crate::forms::parse_type(kind.trim()).ok_or_else(|| {
-        Error::invalid(format!("no type {}; write quality:int16 or note:string?", kind.trim()))
+        let hint =
+            closest(kind.trim(), TYPES).map_or_else(String::new, |name| format!("did you mean {name}? "));
+        Error::invalid(format!("no type {}; {hint}write quality:int16 or note:string?", kind.trim()))
     })?;
     let fill = fill.map(|fill| field_fill(fill, &dtype)).transpose()?;
     Ok(FieldSpec { name: name.trim().to_owned(), dtype, nullable, fill, filters: Vec::new() })

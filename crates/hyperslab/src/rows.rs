@@ -5,7 +5,7 @@
 //! |---|---|
 //! | a table | its own, dimensions first |
 //! | an array of structs | one per member; preceded by one per dimension if there are several |
-//! | any other array | one per dimension (its labels, or positions if it has none), then `value`; decoded values in `.csv`, `.arrow` and `.parquet` |
+//! | any other array | one per dimension (its labels, or positions if it has none), then `value`, or the name of the only variable of a data set that is converted; decoded values in `.csv`, `.arrow` and `.parquet` |
 //! | several arrays on dimensions of the widest | one per dimension, then one per array with its name, repeated along dimensions that it lacks |
 //! | a geometry | one per axis, one per attribute, then `object` |
 

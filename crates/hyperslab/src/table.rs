@@ -8,10 +8,12 @@ mod structs;
 
 use std::sync::Arc;
 
-use hyperslab_core::{Bounds, Column, Error, Result, Scan, Selection, SelectionItem, Table, TableSchema};
+use hyperslab_core::{
+    Bounds, Column, Error, Result, Scan, Selection, SelectionItem, Table, TableSchema, did_you_mean,
+};
 
 pub use condition::RowCondition;
-pub use query::{Aggregation, TableQuery};
+pub use query::{Aggregation, MissingRows, TableQuery};
 
 use crate::rows::{Rows, no_column};
 
@@ -190,7 +192,13 @@ impl TableReader {
         let dimensions = || self.schema().columns.iter().filter(|column| column.dimension);
         dimensions().find(|column| column.name == name).ok_or_else(|| {
             let names: Vec<_> = dimensions().map(|column| column.name.as_str()).collect();
-            Error::invalid(format!("no dimension {name}; there are {}", names.join(", ")))
+            if names.is_empty() {
+                return Error::invalid(format!(
+                    "{name} is no dimension: the table has none to select by; choose rows with a condition, such as \
+                     tet read --where '{name} >= 0'"
+                ));
+            }
+            Error::invalid(format!("no dimension {name}{}", did_you_mean(name, names)))
         })
     }
 

@@ -75,7 +75,7 @@ fn selections_that_no_array_has_are_rejected() {
     assert!(refusal("[0]", &[], None).contains("name the dimensions"));
     assert!(refusal("time[9]", &[], None).contains("index 9 is out of bounds"));
     assert!(refusal("time[0:1]", &["depth"], None).contains("no axis depth"));
-    assert!(refusal("time[0:1]", &[], Some(vec![1; 7])).contains("chunks of 7 axes"));
+    assert!(refusal("time[0:1]", &[], Some(vec![1; 7])).contains("have 7 axes"));
     assert!(refusal("time[0:1] time[1]", &[], None).contains("selected twice"));
 }
 

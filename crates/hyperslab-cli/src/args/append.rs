@@ -22,6 +22,10 @@ pub(crate) struct AppendArgs {
     #[arg(long, value_name = "DIMENSION")]
     pub(crate) along: String,
 
+    /// Leave out this node of the files and do not compare it; repeatable, or separated by commas
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    pub(crate) drop: Vec<String>,
+
     /// Check everything and show what would be added
     #[arg(long)]
     pub(crate) dry_run: bool,

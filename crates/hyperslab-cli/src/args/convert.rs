@@ -42,15 +42,15 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "RULE", value_parser = ["first", "common", "same"], default_value = "first", hide_short_help = true)]
     pub(crate) merge_attributes: String,
 
-    /// Rename a node or a dimension; repeatable
+    /// Rename a node, a dimension or a column of a table; repeatable
     #[arg(long, value_name = "OLD=NEW")]
     pub(crate) rename: Vec<String>,
 
-    /// Leave out this node and its children; repeatable, or separated by commas
+    /// Leave out this node and its children, or this column of a table; repeatable, or separated by commas
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
     pub(crate) drop: Vec<String>,
 
-    /// Convert only this node, its children and its coordinates; repeatable, or separated by commas
+    /// Convert only this node, its children and its coordinates, or this column of a table; repeatable, or separated by commas
     #[arg(long, value_name = "NODE", value_delimiter = ',', conflicts_with = "node")]
     pub(crate) keep: Vec<String>,
 

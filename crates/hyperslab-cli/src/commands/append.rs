@@ -13,7 +13,7 @@ pub(crate) fn run(args: &AppendArgs) -> Result<Answer> {
     };
     let open = super::default_options()?.with_remote(super::remote_options(&args.storage)?);
     let mut options = AppendOptions::default()
-        .with_combine(CombineOptions::default().with_open(open))
+        .with_combine(CombineOptions::default().with_open(open).with_drop(args.drop.clone()))
         .with_dry_run(args.dry_run);
     if let Some(memory) = &args.memory {
         options.memory = pretty::parse_bytes(memory)?;
@@ -33,14 +33,13 @@ pub(crate) fn run(args: &AppendArgs) -> Result<Answer> {
         return Ok(Answer::Yes);
     }
     output::report(|out| {
-        let (sign, would) = if args.dry_run { ("·", "would be ") } else { ("✓", "") };
-        let arrays =
-            if report.arrays == 1 { "1 array".to_owned() } else { format!("{} arrays", report.arrays) };
+        let (sign, would) = if args.dry_run { ("·", "would grow: ") } else { ("✓", "") };
         let about = format!(
-            "{would}{} {} → {}, {arrays}, {}",
+            "{would}{} {} → {}, {}, {}",
             args.along,
             report.before,
             report.after,
+            pretty::counted(report.arrays, "array"),
             pretty::bytes(report.bytes)
         );
         if !args.quiet {

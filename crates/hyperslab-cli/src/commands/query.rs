@@ -2,11 +2,12 @@
 
 mod table;
 
+use hyperslab::driver::element_to_text;
 use hyperslab::query::document::Document;
 use hyperslab::query::{
     self, Answer as Found, Axis, Explanation, Group, Operation, Pad, Parameters, Query, Window,
 };
-use hyperslab::{ArrayReader, DType, Error, Node, Result, Selection, Values, export, rows};
+use hyperslab::{ArrayReader, DType, Elements, Error, Node, Result, Selection, Values, export, rows};
 use serde_json::{Value, json};
 
 use crate::args::{OpenOptionsArgs, OperationArgs, QueryArgs};
@@ -46,9 +47,10 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
         let other = decoded(args, &store.array(other)?)?;
         let skip_nan = args.skip_nan || array.is_decoded() || other.is_decoded();
         let pair = query::pair(&array, &other, &selection, skip_nan)?;
-        let (name, value) =
-            if correlation { ("correlation", pair.correlation) } else { ("covariance", pair.covariance) };
-        output::print_json(&json!({"operation": name, "count": pair.count, "values": value}))?;
+        show_pair(args, pair, correlation)?;
+        let cells = array.resolve(&selection)?.cells().unwrap_or(u64::MAX);
+        let missing = Some((cells.saturating_sub(pair.count), cells));
+        report_decoding(args, &array, &stored, missing, None)?;
         return Ok(Answer::Yes);
     }
     let operations = operations(&args.operations)?;
@@ -74,9 +76,11 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
     base.window = window(args)?;
     let queries = operations.into_iter().map(|(operation, axes)| {
         let over = if axes.is_empty() { args.over.clone() } else { axes };
-        Query { operation, ..base.clone() }.over(over.iter().map(|axis| Axis::from(axis.as_str())))
+        let known = stored.schema().dimensions.iter().flatten().map(String::as_str);
+        check_no_selection(operation, &over, known)?;
+        Ok(Query { operation, ..base.clone() }.over(over.iter().map(|axis| Axis::from(axis.as_str()))))
     });
-    let queries: Vec<Query> = queries.collect();
+    let queries = queries.collect::<Result<Vec<Query>>>()?;
     if args.explain {
         return explain(args, &queries, &array);
     }
@@ -88,9 +92,10 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
         Some(path) => save(args, path, &found, &stored, &base.selection)?,
         None => show(args, &found)?,
     }
-    if array.is_decoded() && !args.json {
-        report_decoding(&stored, &found)?;
-    }
+    let missing = found.iter().find_map(|found| Some((found.missing?, found.cells)));
+    let mut units = found.iter().map(|found| found.unit(&stored));
+    let unit = units.next().flatten().filter(|unit| units.all(|own| own.as_ref() == Some(unit)));
+    report_decoding(args, &array, &stored, missing, unit)?;
     Ok(Answer::Yes)
 }
 
@@ -99,30 +104,57 @@ fn decoded(args: &QueryArgs, stored: &ArrayReader) -> Result<ArrayReader> {
     if args.raw {
         return Ok(stored.clone());
     }
-    for warning in stored.interpretation().warnings {
-        output::report(|err| writeln!(err, "{} {}: {warning}", paint::doubtful("!"), stored.inner().name()))?;
-    }
+    super::warn_of_conventions(stored)?;
     if args.valid { stored.decoded_valid() } else { stored.decoded() }
 }
 
-/// Reports in one line how the file's conventions changed the values.
-fn report_decoding(stored: &ArrayReader, found: &[Found]) -> Result<()> {
-    let interpretation = stored.interpretation();
+/// Reports in one line which values are missing, and how the file's conventions changed the others. `missing` is the number of
+/// missing cells and of all cells, if they were counted; `unit` that of all results.
+fn report_decoding(
+    args: &QueryArgs,
+    array: &ArrayReader,
+    stored: &ArrayReader,
+    missing: Option<(u64, u64)>,
+    unit: Option<String>,
+) -> Result<()> {
+    let (interpretation, is_decoded) = (stored.interpretation(), array.is_decoded());
+    let marks = is_decoded && (args.valid || !interpretation.missing.is_empty()) || array.schema().nullable;
     let mut parts = Vec::new();
-    if let Some((missing, cells)) = found.iter().find_map(|found| Some((found.missing?, found.cells))) {
-        parts.push(format!("{} of {} cells missing", pretty::count(missing), pretty::count(cells)));
+    match missing {
+        Some((missing, cells)) if is_decoded || missing > 0 => {
+            parts.push(format!("{} of {} cells missing", pretty::count(missing), pretty::count(cells)));
+        }
+        None if marks => parts.push("missing values left out".to_owned()),
+        _ => {}
     }
-    if interpretation.is_packed() {
-        parts.push("values unpacked".to_owned());
+    if is_decoded {
+        if interpretation.is_packed() {
+            parts.push("values unpacked".to_owned());
+        }
     }
-    let mut units = found.iter().map(|found| found.unit(stored));
-    let unit = units.next().flatten().filter(|unit| units.all(|own| own.as_ref() == Some(unit)));
-    parts.extend(unit.map(|unit| format!("unit {unit}")));
-    if parts.is_empty() {
-        parts.push("missing values left out".to_owned());
+    parts.extend(unit.filter(|_| is_decoded).map(|unit| format!("unit {unit}")));
+    if parts.is_empty() || args.json {
+        return Ok(());
     }
-    output::report(|err| {
-        writeln!(err, "{}", paint::dim(format!("{} (--raw: stored values)", parts.join("; "))))
+    let raw = if is_decoded { " (--raw: stored values)" } else { "" };
+    output::report(|err| writeln!(err, "{}", paint::dim(format!("{}{raw}", parts.join("; ")))))
+}
+
+/// Shows the covariance or correlation of two arrays.
+fn show_pair(args: &QueryArgs, pair: query::Pair, correlation: bool) -> Result<()> {
+    let (name, value) =
+        if correlation { ("correlation", pair.correlation) } else { ("covariance", pair.covariance) };
+    if args.json {
+        return output::print_json(&json!({"operation": name, "count": pair.count, "values": value}));
+    }
+    let text = value.map_or_else(String::new, |value| {
+        let element = Elements::fixed(value.to_ne_bytes().to_vec());
+        element_to_text(&DType::Float64, &element, 0)
+    });
+    output::print(|out| {
+        let mut table = pretty::Table::new(&["operation", ">value", ">count"]);
+        table.row(vec![name.to_owned(), text, pretty::count(pair.count)]);
+        table.write(out)
     })
 }
 
@@ -170,6 +202,23 @@ fn operations(args: &OperationArgs) -> Result<Vec<(Operation, Vec<String>)>> {
         asked.push((Operation::Histogram { bins, range, clamp: false }, Vec::new()));
     }
     Ok(asked)
+}
+
+/// Refuses a selection that an option has taken as its axes.
+fn check_no_selection<'a>(
+    operation: Operation,
+    words: &[String],
+    mut known: impl Iterator<Item = &'a str> + Clone,
+) -> Result<()> {
+    let is_selection =
+        |word: &&String| word.contains(['=', '~', '[']) && !known.clone().any(|name| name == **word);
+    let Some(word) = words.iter().find(is_selection) else { return Ok(()) };
+    let example = known.next().unwrap_or("AXIS");
+    let info = operation.info();
+    let option = if info.parametric { "over" } else { info.flag };
+    Err(Error::invalid(format!(
+        "--{option} {word}: this is a selection, which comes before the operation, as in '{word}' --{option} {example}"
+    )))
 }
 
 /// The other array of a covariance or correlation.
@@ -262,7 +311,7 @@ fn show(args: &QueryArgs, found: &[Found]) -> Result<()> {
         if found.iter().all(|found| found.axes.is_empty()) {
             let mut table = pretty::Table::new(&["operation", ">value", "type"]);
             for (found, values) in &values {
-                let text = hyperslab::driver::element_to_text(&values.dtype, &values.elements, 0);
+                let text = element_to_text(&values.dtype, &values.elements, 0);
                 table.row(vec![found.operation.to_owned(), text, values.dtype.to_string()]);
             }
             return table.write(out);

@@ -94,6 +94,7 @@ fn reader(args: &ReadArgs, stored: ArrayReader) -> Result<ArrayReader> {
     if !args.decodes() {
         return Ok(stored);
     }
+    super::warn_of_conventions(&stored)?;
     let as_rows = args.columns.is_some() || args.output.as_deref().is_some_and(rows::takes_decoded);
     // Floats would round long counts of nanoseconds.
     let as_dates = !is_npy(args) && stored.counts_time();

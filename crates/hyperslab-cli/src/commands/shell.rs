@@ -19,10 +19,13 @@ pub(crate) fn manual(args: &ManArgs) -> Result<Answer> {
         None => Args::command(),
         Some(name) => page_of(name)?,
     };
+    let command = command.mut_args(with_long_help);
+    let title = command.get_bin_name().unwrap_or(command.get_name()).replace(' ', "-");
     let examples = command.get_before_help().map(ToString::to_string);
     let mut page = Vec::new();
     output::print(|out| {
-        clap_mangen::Man::new(command).render(&mut page)?;
+        let source = concat!("tet ", env!("CARGO_PKG_VERSION"));
+        clap_mangen::Man::new(command).title(title).source(source).render(&mut page)?;
         out.write_all(&page)?;
         examples.map_or(Ok(()), |examples| write_examples(&examples, out))
     })?;
@@ -38,6 +41,15 @@ fn page_of(name: &str) -> Result<clap::Command> {
     tet.find_subcommand(name).cloned().ok_or_else(|| {
         Error::invalid(format!("no command {name}{}", did_you_mean(name, names.iter().copied())))
     })
+}
+
+/// An option with its short help as the long help, if it has no other: the page omits the short help of options that only the
+/// long help lists.
+fn with_long_help(arg: clap::Arg) -> clap::Arg {
+    match (arg.get_long_help(), arg.get_help().cloned()) {
+        (None, Some(help)) => arg.long_help(help),
+        _ => arg,
+    }
 }
 
 /// The examples of the help as a section of the page, line by line.

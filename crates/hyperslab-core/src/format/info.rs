@@ -137,6 +137,12 @@ pub struct Capabilities {
     pub no_groups: bool,
     /// An array must have at least one element.
     pub no_empty: bool,
+    /// An array is stored as a whole, not in chunks of a chosen shape.
+    pub no_chunks: bool,
+    /// Elements are stored as they are, without filters.
+    pub no_filters: bool,
+    /// Chunks can be gathered in shards ([`CreateOptions::shard_shape`](super::CreateOptions::shard_shape)).
+    pub shards: bool,
     /// The axes of an array can start at any integer or date ([`Labels::Domain`](crate::Labels::Domain)).
     pub domains: bool,
     /// An array can have a text for each position along an axis ([`Labels::Texts`](crate::Labels::Texts)).
@@ -167,6 +173,9 @@ impl Capabilities {
         no_scalars: false,
         no_groups: false,
         no_empty: false,
+        no_chunks: false,
+        no_filters: false,
+        shards: false,
         domains: false,
         label_texts: false,
     };

@@ -18,6 +18,9 @@ fn written_forms_are_understood() -> Result<()> {
     );
     assert_eq!(resolved("time[1:3]", &[4, 5])?.shape(), [2, 5].into());
     assert_eq!(resolved(" [ 2 : , 3 ] ", &[4, 5])?.shape(), [2].into());
+    for text in ["time=2020-01-01T12:00:30", "lat=30:60", "name=a:b", "name=a:", "t=..2020-01-01 12:00"] {
+        assert!(text.parse::<Selection>().is_ok(), "{text}");
+    }
     let labels: Selection = "time=2020-01-01..2020-02-01".parse()?;
     assert_eq!(
         labels.items,
@@ -41,6 +44,10 @@ fn nonsense_is_refused_with_the_reason() {
         ("[1,,2]", "an axis is missing"),
         ("hello", "expected"),
         ("time=", "label is missing"),
+        ("lat=30:", "two dots, as in lat=30.."),
+        ("lat=:-3.5", "two dots, as in lat=..-3.5"),
+        ("time=2000-01-05:2000-01-07", "two dots, as in time=2000-01-05..2000-01-07"),
+        ("time=2000-01-05T12:00 : 2000-01-07", "two dots, as in time=2000-01-05T12:00..2000-01-07"),
         ("[4]", "out of bounds"),
         ("[-5]", "out of bounds"),
         ("[0,0,0]", "the selection has 3 axes"),

@@ -19,6 +19,10 @@ impl FromStr for Selection {
                 SelectionItem::Named(name.to_owned(), axis(axes).map_err(|why| bad(&why))?)
             }
         } else if let Some((name, labels)) = text.split_once('=') {
+            if let Some(meant) = range_of_slice(labels.trim()) {
+                let name = name.trim();
+                return Err(bad(&format!("a range of labels has two dots, as in {name}={meant}")));
+            }
             labels_of(name.trim(), labels.trim()).ok_or_else(|| bad("a label is missing"))?
         } else if let Some((name, label)) = text.split_once('~') {
             let (dimension, label) = (name.trim().to_owned(), label.trim().to_owned());
@@ -88,4 +92,27 @@ fn labels_of(dimension: &str, labels: &str) -> Option<SelectionItem> {
         }
     };
     Some(SelectionItem::Labels { dimension: dimension.to_owned(), from, to, single })
+}
+
+/// The range that was meant by labels written like a slice: `30:`, `:30` or two dates with a colon between them. `30:60` is
+/// understood when the labels are known.
+fn range_of_slice(labels: &str) -> Option<String> {
+    let is_date = |text: &str| {
+        let bytes = text.as_bytes();
+        bytes.len() >= 6 && bytes[..4].iter().all(u8::is_ascii_digit) && bytes[4] == b'-'
+    };
+    let is_end = |text: &str| is_date(text) || text.parse::<f64>().is_ok();
+    if labels.contains("..") {
+        return None;
+    }
+    labels.match_indices(':').find_map(|(at, _)| {
+        let (from, to) = (labels[..at].trim(), labels[at + 1..].trim());
+        let is_range = match (from.is_empty(), to.is_empty()) {
+            (false, true) => is_end(from),
+            (true, false) => is_end(to),
+            (false, false) => is_date(from) && is_date(to),
+            (true, true) => false,
+        };
+        is_range.then(|| format!("{from}..{to}"))
+    })
 }

@@ -7,7 +7,7 @@ use super::{encode, id};
 use crate::message::pipeline::FilterSpec;
 
 /// The names of the filters that can be written.
-const NAMES: [&str; 13] = [
+pub(crate) const NAMES: [&str; 13] = [
     "gzip",
     "deflate",
     "zlib",

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::storage::{StageOptions, StagedChange, StagedFolder};
-use hyperslab_core::{Data, Elements, Error, Result};
+use hyperslab_core::{Bound, Data, Elements, Error, Result};
 use rayon::prelude::*;
 
 use super::fragment::Extra;
@@ -165,10 +165,19 @@ fn check_domain(schema: &Schema, keys: &[Keys], before: usize, rows: usize) -> R
         let low = crate::sparse::key_of(number, &dimension.domain[..size]);
         let high = crate::sparse::key_of(number, &dimension.domain[size..]);
         if let Some(row) = (0..rows).find(|&row| !(low..=high).contains(&keys[row])) {
+            let end = |bytes| match crate::sparse::bound(dimension, bytes) {
+                Bound::Integer(value) => value.to_string(),
+                Bound::Float(value) => value.to_string(),
+                Bound::Bytes(_) => String::new(),
+            };
+            let (low, high) = dimension.domain.split_at(size);
             return Err(Error::invalid(format!(
-                "row {} lies outside the domain of dimension {:?}",
-                before + row,
-                dimension.name
+                "row {} lies outside the domain of dimension {:?}, which is {} to {}; it cannot change, so rows outside it \
+                 need a new array",
+                before + row + 1,
+                dimension.name,
+                end(low),
+                end(high)
             )));
         }
     }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hyperslab_core::{
-    Array, ArraySink, ChunkCoord, CreateOptions, Error, Grid, Positions, Region, Result, Sink, product,
-    read_serial,
+    Array, ArraySink, ChunkCoord, CreateOptions, Error, Grid, Node, Positions, Region, Result, Sink,
+    normal_path, product, read_serial,
 };
 
 use super::array::JoinedArray;
 use super::store::CombinedStore;
 use super::{CombineOptions, joined};
-use crate::convert::{ConvertOptions, Progress, at_once, encode_and_write};
+use crate::convert::{ConvertOptions, Progress, at_once, encode_and_write, nodes_by_path};
 use crate::{Format, create};
 
 /// Options for appending stores to an existing one.
@@ -104,6 +104,12 @@ fn append_geometry(
         return Err(Error::invalid(problem));
     }
     check_sources(target, sources)?;
+    if !options.combine.drop.is_empty() || !options.combine.keep.is_empty() {
+        return Err(Error::invalid(format!(
+            "{} is a geometry, to which sources are added as a whole",
+            target.display()
+        )));
+    }
     let open = |path: &PathBuf| crate::open_with(path, &options.combine.open);
     let sources = sources.iter().map(open).collect::<Result<Vec<_>>>()?;
     let converting = ConvertOptions::default().with_memory(options.memory);
@@ -119,6 +125,37 @@ fn check_sources(target: &Path, sources: &[PathBuf]) -> Result<()> {
     }
     if sources.is_empty() {
         return Err(Error::invalid("nothing to add: no file matches"));
+    }
+    Ok(())
+}
+
+/// Refuses to leave out arrays of the target that have the dimension, because all of them grow.
+fn check_dropped(target: &Path, dimension: &str, options: &CombineOptions) -> Result<()> {
+    if !options.keep.is_empty() {
+        return Err(Error::invalid(
+            "all arrays along the dimension grow; drop others instead of keeping some",
+        ));
+    }
+    for name in &options.drop {
+        let store = crate::open_with(target, &options.open)?;
+        if store.node(name).is_err() {
+            continue;
+        }
+        let below = normal_path(name);
+        let is_below = |path: &str| {
+            path.strip_prefix(&below).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let grows = nodes_by_path(&store)?.into_iter().find(|(path, node)| {
+            let has =
+                |array: &dyn Array| array.schema().dimensions.iter().flatten().any(|own| own == dimension);
+            is_below(path) && matches!(node, Node::Array(array) if has(&**array))
+        });
+        if let Some((path, _)) = grows {
+            return Err(Error::invalid(format!(
+                "{}: {path} grows along {dimension} with the others and cannot be left out; remove it from the store first",
+                target.display()
+            )));
+        }
     }
     Ok(())
 }
@@ -161,6 +198,7 @@ fn append_with(
     sink: impl FnOnce(Format, &CreateOptions) -> Result<Box<dyn Sink>>,
 ) -> Result<AppendReport> {
     check_sources(target, sources)?;
+    check_dropped(target, dimension, &options.combine)?;
     let mut paths = vec![target.to_owned()];
     paths.extend_from_slice(sources);
     let (combination, combined) = joined(&paths, dimension, &options.combine, true)?;

@@ -50,6 +50,18 @@ pub(super) enum ModelNode {
     Same(Box<ArraySchema>),
 }
 
+impl ModelNode {
+    /// Returns true for a dimension that no array describes.
+    fn is_declared(&self) -> bool {
+        matches!(self, Self::Joined { schema, .. } | Self::Same(schema) if schema.is_dimension)
+    }
+}
+
+/// Returns true for a dimension that no array describes.
+fn is_declared(node: &Node) -> bool {
+    matches!(node, Node::Array(array) if array.schema().is_dimension)
+}
+
 /// Facts about one store.
 #[derive(Debug)]
 pub(super) struct StoreFacts {
@@ -144,7 +156,9 @@ impl Model {
             StoreFacts { length: 0, coordinate: None, attributes: HashMap::new(), times: HashMap::new() };
         let mut length: Option<(u64, String)> = None;
         for (path, kind) in &self.nodes {
-            let (axis, own) = match (kind, nodes.get(path)) {
+            // A dimension that is only declared is no coordinate.
+            let found = nodes.get(path).filter(|node| kind.is_declared() || !is_declared(node));
+            let (axis, own) = match (kind, found) {
                 (ModelNode::Group(_), Some(Node::Group(attributes))) => {
                     facts.attributes.insert(path.clone(), portable(attributes));
                     continue;
@@ -156,11 +170,14 @@ impl Model {
                     (None, self.same_schema(path, schema, array.schema(), None).map(|()| array))
                 }
                 // Some formats declare dimensions, others only name them.
-                (ModelNode::Joined { schema, .. } | ModelNode::Same(schema), None) if schema.is_dimension => {
-                    continue;
-                }
+                (kind, None) if kind.is_declared() => continue,
                 (ModelNode::Group(_), None) => continue,
-                (_, None) => return Err(differs(format!("{path} is missing; {} has it", self.first))),
+                (_, None) => {
+                    return Err(differs(format!(
+                        "{path} is missing; {} has it; use --drop {path} to leave it out",
+                        self.first
+                    )));
+                }
                 (_, Some(node)) => {
                     let what = format!("{path} is {}, which it is not in {}", node.kind().one(), self.first);
                     return Err(differs(what));
@@ -185,8 +202,7 @@ impl Model {
         }
         let known: HashSet<&str> = self.nodes.iter().map(|(path, _)| path.as_str()).collect();
         let extra = nodes.iter().filter(|(path, node)| {
-            matches!(node, Node::Array(array) if !array.schema().is_dimension)
-                && !known.contains(path.as_str())
+            matches!(node, Node::Array(_)) && !is_declared(node) && !known.contains(path.as_str())
         });
         if let Some(path) = extra.map(|(path, _)| path).min() {
             return Err(differs(format!(

@@ -100,11 +100,18 @@ impl Spans<'_> {
         if if descending { first < last } else { first > last } {
             return Ok(());
         }
+        let is_covered = |value: &&f64| if descending { **value >= last } else { **value <= last };
+        let covered = self.numbers[next].iter().take_while(is_covered).count();
+        let whole = covered == self.numbers[next].len();
         let (one, next) = (self.paths[one].display(), self.paths[next].display());
+        let dimension = &self.model.dimension;
+        let advice = if whole {
+            format!("leave {next} out")
+        } else {
+            format!("use the rest of the second: tet convert {next} REST --select '{dimension}[{covered}:]'")
+        };
         Err(Error::invalid(format!(
-            "{one} and {next} overlap along {}: the first ends at {}, the second begins at {}; leave one out, or trim it \
-             with --select",
-            self.model.dimension,
+            "{one} and {next} overlap along {dimension}: the first ends at {}, the second begins at {}; {advice}",
             self.text(last),
             self.text(first)
         )))

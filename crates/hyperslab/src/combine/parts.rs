@@ -1,12 +1,14 @@
 //! The stores of a combination: opened on demand, closed when too many are open.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyperslab_core::{Array, Error, Node, Result};
 
+use super::CombineOptions;
 use super::rebase::Times;
+use crate::convert::restricted;
 use crate::{OpenOptions, OpenStore, open_with};
 
 /// The maximum number of open stores, well below common limits for open files.
@@ -17,6 +19,10 @@ const MOST_OPEN: usize = 256;
 pub(super) struct PartStores {
     paths: Vec<PathBuf>,
     options: OpenOptions,
+    keep: Vec<String>,
+    drop: Vec<String>,
+    /// The nodes to drop that a store has.
+    dropped: Mutex<HashSet<String>>,
     open: Mutex<Open>,
 }
 
@@ -39,10 +45,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl PartStores {
-    pub(super) fn new(paths: &[PathBuf], options: &OpenOptions) -> Self {
-        // Read by position, because another program may truncate a file meanwhile.
-        let options = OpenOptions { mapped: false, ..options.clone() };
-        Self { paths: paths.to_vec(), options, open: Mutex::default() }
+    pub(super) fn new(paths: &[PathBuf], options: &CombineOptions) -> Self {
+        Self {
+            paths: paths.to_vec(),
+            // Read by position, because another program may truncate a file meanwhile.
+            options: OpenOptions { mapped: false, ..options.open.clone() },
+            keep: options.keep.clone(),
+            drop: options.drop.clone(),
+            dropped: Mutex::default(),
+            open: Mutex::default(),
+        }
+    }
+
+    /// Checks that every node to drop was in one of the stores opened so far.
+    pub(super) fn check_dropped(&self) -> Result<()> {
+        let unknown = self.drop.iter().find(|name| !lock(&self.dropped).contains(*name));
+        unknown.map_or(Ok(()), |name| self.store(0)?.find(name).map(|_| ()))
+    }
+
+    /// Opens a store with the nodes that take part.
+    fn opened(&self, number: usize) -> Result<OpenStore> {
+        let store = open_with(&self.paths[number], &self.options)?;
+        let has = |name: &&String| store.node(name).is_ok();
+        let drop: Vec<String> = self.drop.iter().filter(has).cloned().collect();
+        lock(&self.dropped).extend(drop.iter().cloned());
+        restricted(store, &self.keep, &drop)
     }
 
     /// Opens a store.
@@ -54,7 +81,7 @@ impl PartStores {
         if let Some(part) = lock(&self.open).stores.get(&number) {
             return Ok(Arc::clone(part));
         }
-        let store = open_with(&self.paths[number], &self.options)?;
+        let store = self.opened(number)?;
         let part = Arc::new(OpenPart { store, arrays: Mutex::default() });
         let mut open = lock(&self.open);
         if open.stores.insert(number, Arc::clone(&part)).is_none() {

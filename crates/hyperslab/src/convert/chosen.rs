@@ -1,4 +1,6 @@
-//! Chooses the nodes to convert, and their names.
+//! Chooses the nodes to convert, and their names. The columns of a table are chosen in the same way.
+
+mod columns;
 
 use hyperslab_core::{ArraySchema, Error, Node, Result, did_you_mean};
 
@@ -7,13 +9,17 @@ use super::{ConvertOptions, nodes};
 use crate::OpenStore;
 use crate::edit::{Changes, edited};
 
-/// The source with nodes renamed and left out by the options, and the remaining options; `None` if the options do neither.
+/// The source with nodes and columns renamed and left out by the options, and the remaining options; `None` if the options do
+/// neither.
 pub(super) fn view(
     source: &OpenStore,
     options: &ConvertOptions,
 ) -> Result<Option<(OpenStore, ConvertOptions)>> {
     if options.rename.is_empty() && options.drop.is_empty() && options.keep.is_empty() {
         return Ok(None);
+    }
+    if let Some((chosen, left)) = columns::view(source, options)? {
+        return Ok(Some(view(&chosen, &left)?.unwrap_or((chosen, left))));
     }
     let mut changes = Changes::default();
     if !options.keep.is_empty() {
@@ -41,6 +47,12 @@ pub(super) fn view(
         ..options.clone()
     };
     Ok(Some((edited(source, changes), left)))
+}
+
+/// The source with only these nodes, and without those. Empty lists change nothing.
+pub(crate) fn restricted(source: OpenStore, keep: &[String], drop: &[String]) -> Result<OpenStore> {
+    let options = ConvertOptions::default().with_keep(keep.to_vec()).with_drop(drop.to_vec());
+    Ok(view(&source, &options)?.map_or(source, |(view, _)| view))
 }
 
 /// Refuses a name that neither a node nor a dimension has.

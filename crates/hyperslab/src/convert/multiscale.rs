@@ -19,7 +19,7 @@ use hyperslab_core::{
 };
 use serde_json::{Value, json};
 
-use super::{ConvertOptions, ConvertReport, Progress, convert};
+use super::{ConvertOptions, ConvertReport, Progress, chosen, convert};
 use crate::{Format, OpenStore};
 
 /// Maximum number of source bytes held at once while computing a part of a chunk.
@@ -70,6 +70,9 @@ pub fn convert_multiscale(
     options: &ConvertOptions,
     progress: &Progress,
 ) -> Result<ConvertReport> {
+    if let Some((view, options)) = chosen::view(source, options)? {
+        return convert_multiscale(&view, target, format, (levels, downsample), &options, progress);
+    }
     let is_old = options.variant.is_some_and(|variant| variant.name().contains('2'));
     if !format.info().capabilities.multiscales || is_old {
         let what = "writing coarser levels (OME-Zarr 0.5) in a format other than Zarr v3";

@@ -1,21 +1,23 @@
 //! Converts one table, array or geometry to a file of rows: Arrow, Parquet, CSV and the like.
 
+mod attributes;
+
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hyperslab_core::{
-    Array, Attributes, DType, Data, Elements, Error, GeometryQuery, Node, Result, Selection,
-};
+use hyperslab_core::{Array, DType, Data, Elements, Error, GeometryQuery, Node, Result, Selection};
 
 use super::copy::check_dense;
-use super::{ConvertOptions, ConvertReport, Progress};
+use super::{ConvertOptions, ConvertReport, Progress, chosen};
 use crate::conventions::companions;
 use crate::open::is_label;
 use crate::rows::{self, Rows};
 use crate::written::written_chunks;
 use crate::{Format, OpenStore, export, geometry};
+use attributes::LostAttributes;
+pub(super) use attributes::own_attributes;
 
 /// Returns true if the extension is that of a file of rows or geometry, and not of a store format.
 #[must_use]
@@ -27,7 +29,7 @@ pub fn is_file_of_rows(target: &Path) -> bool {
 
 /// Converts one node to a file in the format given by its extension: a table, an array (one row per element or struct) or a
 /// geometry (one row per vertex). If no node is named, the variables of a data set become the columns of one `.csv`, `.arrow` or
-/// `.parquet` file, as in a data frame of xarray. The file appears complete or not at all.
+/// `.parquet` file under their names, as in a data frame of xarray. The file appears complete or not at all.
 ///
 /// # Errors
 ///
@@ -46,6 +48,9 @@ pub fn convert_to_rows(
             target.display()
         )));
     }
+    if let Some((view, options)) = chosen::view(source, options)? {
+        return convert_to_rows(&view, target, &options, progress);
+    }
     let mut report = ConvertReport::default();
     let counted = Counted { progress, rows: AtomicU64::new(0), bytes: AtomicU64::new(0) };
     let node = match options.node.clone().map_or_else(|| source.only_node(), Ok) {
@@ -58,10 +63,11 @@ pub fn convert_to_rows(
             return Ok(report);
         }
     };
+    let mut lost = LostAttributes::new(rows::takes_decoded(target), options, &mut report);
     match source.find(&node)? {
         Node::Table(_) => {
             let table = source.table(&node)?;
-            note_attributes(&node, &table.schema().attributes, options, &mut report)?;
+            lost.add_node(source, &node, &table.schema().attributes)?;
             let found = table.rows(&options.selection, None)?;
             rows::write_staged(counted.through(found), target, options.stage())?;
         }
@@ -70,15 +76,19 @@ pub fn convert_to_rows(
             let positions = reader.resolve(&options.selection)?;
             let written = written_chunks(&**reader.inner(), options.memory / 4)?;
             check_dense(&reader, &positions, written.as_deref())?;
-            note_attributes(&node, &reader.schema().attributes, options, &mut report)?;
+            lost.add_array(source, &node, reader.schema())?;
             let decode = rows::takes_decoded(target) && !options.raw;
+            lost.add_warnings(&node, &reader);
             let reader = if decode { reader.decoded_nullable()? } else { reader };
             if !rows::as_rows(target, &reader) {
                 let values = reader.mark_missing(reader.read(&options.selection)?);
                 counted.add(values.len() as u64, &values.elements);
                 export::write_staged(&values, target, options.stage())?;
             } else {
-                let found = reader.rows(&options.selection)?;
+                // The only variable of a data set keeps its name, as several do.
+                let variable = options.node.is_none() && rows::takes_decoded(target);
+                let name = variable.then(|| base(&node)).filter(|name| !name.is_empty());
+                let found = reader.rows_named(&options.selection, name.unwrap_or("value"))?;
                 rows::write_staged(counted.through(found), target, options.stage())?;
             }
             report.arrays = 1;
@@ -88,7 +98,7 @@ pub fn convert_to_rows(
                 return Err(Error::invalid(format!("{node} is a geometry; tet read selects parts of it")));
             }
             let reader = source.geometry(&node)?;
-            note_attributes(&node, &reader.schema().attributes, options, &mut report)?;
+            lost.add_node(source, &node, &reader.schema().attributes)?;
             let selected = reader.query(&GeometryQuery::default())?;
             counted.add(selected.vertices() as u64, &selected.data.vertices.elements);
             geometry::write_staged(&selected, target, options.stage())?;
@@ -99,6 +109,11 @@ pub fn convert_to_rows(
     }
     (report.rows, report.bytes) = (counted.rows.into_inner(), counted.bytes.into_inner());
     Ok(report)
+}
+
+/// The last part of a path.
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
 }
 
 /// The variables of a data set, which become columns of one file.
@@ -113,18 +128,22 @@ impl Variables {
     /// `None` if the store holds something other than variables of one group on dimensions of the widest.
     fn find(source: &OpenStore) -> Result<Option<Self>> {
         let mut arrays: Vec<(String, Arc<dyn Array>)> = Vec::new();
-        let mut is_other = false;
+        // A coordinate names its bounds.
+        let (mut described, mut is_other): (HashSet<String>, _) = (HashSet::new(), false);
         source.walk(&mut |path, node| {
             match node {
                 Ok(Node::Group(_)) => {}
-                Ok(Node::Array(array)) if is_label(path, array.schema()) || array.schema().is_dimension => {}
-                Ok(Node::Array(array)) => arrays.push((path.to_owned(), array)),
+                Ok(Node::Array(array)) => {
+                    let schema = array.schema();
+                    described.extend(companions(&schema.attributes));
+                    if !is_label(path, schema) && !schema.is_dimension {
+                        arrays.push((path.to_owned(), array));
+                    }
+                }
                 _ => is_other = true,
             }
             Ok(())
         })?;
-        let described: HashSet<String> =
-            arrays.iter().flat_map(|(_, array)| companions(&array.schema().attributes)).collect();
         let is_companion = |path: &str| path.rsplit('/').next().is_some_and(|name| described.contains(name));
         let widest = (0..arrays.len())
             .rev()
@@ -157,7 +176,8 @@ impl Variables {
         counted: &Counted<'_>,
         report: &mut ConvertReport,
     ) -> Result<()> {
-        let mut readers = Vec::new();
+        let (mut readers, mut arrays) = (Vec::new(), 0);
+        let mut lost = LostAttributes::new(true, options, report);
         for (path, array) in self.columns {
             let reader = source.reader(array);
             if readers.is_empty() {
@@ -165,12 +185,13 @@ impl Variables {
                 let written = written_chunks(&**reader.inner(), options.memory / 4)?;
                 check_dense(&reader, &positions, written.as_deref())?;
             }
-            note_attributes(&path, &reader.schema().attributes, options, report)?;
+            lost.add_array(source, &path, reader.schema())?;
+            lost.add_warnings(&path, &reader);
             let reader = if options.raw { reader } else { reader.decoded_nullable()? };
-            let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-            readers.push((name, reader));
-            report.arrays += 1;
+            readers.push((base(&path).to_owned(), reader));
+            arrays += 1;
         }
+        report.arrays = arrays;
         for path in self.others {
             let what = "it has other dimensions than the columns and was left out";
             if options.strict {
@@ -181,30 +202,6 @@ impl Variables {
         let found = rows::rows_together(readers, &options.selection)?;
         rows::write_staged(counted.through(found), target, options.stage())
     }
-}
-
-/// Returns true if all attributes were written by the format itself.
-pub(super) fn own_attributes(attributes: &Attributes) -> bool {
-    // Documents of Zarr Vectors, which are stored among user attributes.
-    const OWN: [&str; 3] = ["zarr_vectors", "multiscales", "ome"];
-    attributes.iter().all(|(name, _)| OWN.contains(&name))
-}
-
-fn note_attributes(
-    node: &str,
-    attributes: &Attributes,
-    options: &ConvertOptions,
-    report: &mut ConvertReport,
-) -> Result<()> {
-    if own_attributes(attributes) {
-        return Ok(());
-    }
-    let what = "a file of rows cannot hold its attributes";
-    if options.strict {
-        return Err(Error::invalid(format!("{node}: {what}; nothing was written")));
-    }
-    report.change(node, what);
-    Ok(())
 }
 
 /// Counts rows and checks for cancellation.

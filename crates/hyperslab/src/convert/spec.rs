@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hyperslab_core::{
     ArraySchema, ArraySink, ArraySpec, Attribute, Attributes, DType, Error, Filter, Grid, LabelOrder, Labels,
-    Positions, Result, Sink, StoredLayout, Variant, did_you_mean, product,
+    Positions, Result, Sink, StoredLayout, Variant, product,
 };
 
 use super::subset::{cut_labels, is_whole};
@@ -102,58 +102,16 @@ pub(super) fn spec_of(
 }
 
 /// The axes of an array that an entry of `--unlimited` refers to: by number, or else by dimension name.
-fn unlimited_axes<'a>(dimensions: &'a [Option<String>], wanted: &'a str) -> impl Iterator<Item = usize> + 'a {
+pub(super) fn unlimited_axes<'a>(
+    dimensions: &'a [Option<String>],
+    wanted: &'a str,
+) -> impl Iterator<Item = usize> + 'a {
     let number = wanted.parse::<usize>().ok();
     let numbered = number.is_some_and(|number| number < dimensions.len());
     (0..dimensions.len()).filter(move |axis| match number {
         Some(number) if numbered => *axis == number,
         _ => dimensions[*axis].as_deref() == Some(wanted),
     })
-}
-
-/// Rejects filters that the format lacks, and suggests the closest name.
-pub(super) fn check_filters(format: Format, options: &ConvertOptions) -> Result<()> {
-    let known = format.info().filters;
-    let mut wanted = options.filters.iter().flatten();
-    match wanted.find(|filter| !known.is_empty() && !known.contains(&filter.name.as_str())) {
-        Some(unknown) => Err(Error::invalid(format!(
-            "no filter {} in {}{}",
-            unknown.name,
-            format.name(),
-            did_you_mean(&unknown.name, known.iter().copied())
-        ))),
-        None => Ok(()),
-    }
-}
-
-/// Rejects axes and chunks for dimensions that no array has. `arrays` yields the dimension names and the rank of
-/// each.
-pub(super) fn check_wanted<'a>(
-    options: &ConvertOptions,
-    arrays: impl Iterator<Item = (&'a [Option<String>], usize)> + Clone,
-) -> Result<()> {
-    for wanted in &options.unlimited {
-        if !arrays.clone().any(|(names, _)| unlimited_axes(names, wanted).next().is_some()) {
-            return Err(Error::invalid(format!("no axis {wanted} to make unlimited")));
-        }
-    }
-    for (wanted, extent) in &options.chunk_extents {
-        let mut names: Vec<&str> =
-            arrays.clone().flat_map(|(names, _)| names.iter().flatten().map(String::as_str)).collect();
-        names.sort_unstable();
-        names.dedup();
-        if !names.contains(&wanted.as_str()) {
-            let hint = did_you_mean(wanted, names.iter().copied());
-            return Err(Error::invalid(format!("chunks {wanted}={extent}: no dimension {wanted}{hint}")));
-        }
-    }
-    if let Some(chunk_shape) = &options.chunk_shape
-        && let Some((_, first)) = arrays.clone().next()
-        && !arrays.clone().any(|(_, rank)| rank == chunk_shape.len())
-    {
-        return Err(Error::invalid(format!("chunks of {} axes, the array has {first}", chunk_shape.len())));
-    }
-    Ok(())
 }
 
 /// A note for an array that the requested chunks do not apply to, because its rank differs.

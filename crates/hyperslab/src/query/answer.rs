@@ -27,7 +27,7 @@ pub struct Answer {
     pub axes: Vec<AnswerAxis>,
     /// The number of selected cells.
     pub cells: u64,
-    /// How many of these cells are missing by the file's conventions, if that was counted.
+    /// How many of these cells are missing, as null or by the file's conventions, if that was counted.
     pub missing: Option<u64>,
     /// The edges of a histogram's bins: one more than there are bins.
     pub edges: Option<Vec<f64>>,

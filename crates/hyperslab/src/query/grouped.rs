@@ -104,6 +104,11 @@ impl GroupedFold {
         }
     }
 
+    /// The number of values in all groups.
+    pub(crate) fn counted(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
     /// Removes all groups.
     pub(crate) fn clear(&mut self) {
         self.counts.clear();

@@ -424,7 +424,7 @@ impl QueryPlan {
         // Values are counted only if the mask alone decides and each is seen once.
         let each_once = self.conditions.is_empty() && self.places.is_none() && !self.counts_missing();
         let grouped = |map: &AxisMap| matches!(map, AxisMap::Group { ids, .. } if ids.contains(&NO_GROUP));
-        let counted = self.decoded && each_once && !self.maps.iter().any(grouped);
+        let counted = (self.decoded || self.nullable) && each_once && !self.maps.iter().any(grouped);
         let values = std::mem::take(&mut column.values);
         let missing = counted.then(|| cells.saturating_sub(values));
         Ok(Answer {

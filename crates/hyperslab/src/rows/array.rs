@@ -28,6 +28,11 @@ impl ArrayReader {
     ///
     /// [`Invalid`](Error::Invalid) for a selection that the array does not have.
     pub fn rows(&self, selection: &Selection) -> Result<Rows<'static>> {
+        self.rows_named(selection, "value")
+    }
+
+    /// Like [`rows`](Self::rows), with another name for the column of values.
+    pub(crate) fn rows_named(&self, selection: &Selection, name: &str) -> Result<Rows<'static>> {
         let positions = self.resolve(selection)?;
         let mut along = self.row_dimensions(&positions)?;
         let is_struct = matches!(self.schema().dtype, DType::Struct(_));
@@ -36,7 +41,7 @@ impl ArrayReader {
         }
         let axes = (0..self.schema().grid.rank()).collect();
         let array = RowArray { reader: self.clone(), axes, dates: None };
-        rows_of_arrays(vec![("value".to_owned(), array)], positions, along)
+        rows_of_arrays(vec![(name.to_owned(), array)], positions, along)
     }
 
     /// The dimension columns of rows: all dimensions that the positions keep, and those of single positions that have labels.

@@ -3,6 +3,8 @@
 //! A column's type is one that fits all its values, so the file is read once before its rows are. An empty field is a missing
 //! value.
 
+mod quotes;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -56,12 +58,22 @@ pub(super) fn open(blob: Arc<dyn Blob>) -> Result<Opened> {
         )));
     }
     let mut guesses = vec![Guess::default(); names.len()];
-    let (mut record, mut rows) = (StringRecord::new(), 0);
+    let (mut record, mut rows, mut last) = (StringRecord::new(), 0, (0, 1));
     while lines.read_record(&mut record).map_err(failed)? {
+        last = record.position().map_or(last, |position| (position.byte(), position.line()));
         for (guess, field) in guesses.iter_mut().zip(record.iter()) {
             guess.see(field);
         }
         rows += 1;
+    }
+    // A quotation mark that is never closed makes everything after it part of the last row.
+    if let Some(line) = quotes::unclosed(BlobReader::new(Arc::clone(&blob), last.0)?, last.1, delimiter)
+        .map_err(|source| Error::io(blob.name().to_string(), source))?
+    {
+        return Err(Error::invalid(format!(
+            "{}: the quotation mark in line {line} is never closed",
+            blob.name()
+        )));
     }
     let columns = names.into_iter().zip(&guesses);
     let columns: Vec<Column> =

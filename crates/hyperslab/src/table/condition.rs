@@ -50,6 +50,8 @@ enum Expression {
         column: String,
         values: Vec<Literal>,
     },
+    /// Two names, where one side must be a value. Refused once the columns are known, to say which name is wrong.
+    Names(String, String),
     Null(String),
     /// A boolean column.
     Flag(String),
@@ -111,6 +113,7 @@ impl Expression {
             Self::And(parts) | Self::Or(parts) => parts.iter().for_each(|part| part.columns(names)),
             Self::Not(part) => part.columns(names),
             Self::Compare { column, .. }
+            | Self::Names(column, _)
             | Self::In { column, .. }
             | Self::Null(column)
             | Self::Flag(column) => {

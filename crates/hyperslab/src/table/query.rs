@@ -72,6 +72,17 @@ impl Aggregation {
     }
 }
 
+/// The rows of a query without a value in one of its columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingRows {
+    /// The column that is aggregated.
+    pub column: String,
+    /// The number of rows in which it is missing or NaN.
+    pub missing: u64,
+    /// The number of rows that meet the condition.
+    pub rows: u64,
+}
+
 impl TableQuery {
     /// A query of all rows.
     pub fn new(aggregations: impl IntoIterator<Item = Aggregation>) -> Self {
@@ -111,6 +122,19 @@ impl TableQuery {
     ///
     /// As [`run`](Self::run).
     pub fn run_within(&self, table: &TableReader, within: &Scan) -> Result<Rows<'static>> {
+        self.run_counted(table, within).map(|(rows, _)| rows)
+    }
+
+    /// Like [`run_within`](Self::run_within), with the missing values of each aggregated column.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub fn run_counted(
+        &self,
+        table: &TableReader,
+        within: &Scan,
+    ) -> Result<(Rows<'static>, Vec<MissingRows>)> {
         let schema = table.schema();
         let find = |name: &String| {
             let found = schema.columns.iter().find(|column| column.name == *name);
@@ -152,24 +176,35 @@ impl TableQuery {
         }
         let within = Scan { columns: None, ..within.clone() };
         let scan = table.narrow(&within, &self.selection, Some(&needed), self.condition.as_ref())?;
-        let groups = self.fold(table, &scan, &by, &mut folds)?;
-        answer(asked, by, groups, folds)
+        let (groups, rows) = self.fold(table, &scan, &by, &mut folds)?;
+        let mut missing: Vec<MissingRows> = Vec::new();
+        for (aggregation, (_, fold)) in asked.iter().zip(&folds) {
+            let Some(column) = &aggregation.column else { continue };
+            if missing.iter().all(|known| known.column != *column) {
+                let absent = rows.saturating_sub(fold.counted());
+                missing.push(MissingRows { column: column.clone(), missing: absent, rows });
+            }
+        }
+        Ok((answer(asked, by, groups, folds)?, missing))
     }
 
+    /// Folds the rows of a scan. Returns the groups and the number of rows.
     fn fold(
         &self,
         table: &TableReader,
         scan: &Scan,
         by: &[Column],
         folds: &mut [(Option<usize>, GroupedFold)],
-    ) -> Result<Option<Groups>> {
+    ) -> Result<(Option<Groups>, u64)> {
         let memory = self.memory.unwrap_or_else(|| crate::memory::process_memory() / 4);
         let mut groups = (!by.is_empty()).then(|| Groups::new(by.to_vec()));
         if groups.is_some() {
             folds.iter_mut().for_each(|(_, fold)| fold.clear());
         }
+        let mut total = 0;
         for batch in table.rows_of(scan)?.batches {
             let Batch { rows, columns } = batch?;
+            total += rows as u64;
             let numbers = match &mut groups {
                 Some(groups) => Some(groups.of_rows(&columns[..by.len()], rows)?),
                 None => None,
@@ -190,7 +225,7 @@ impl TableQuery {
                 )));
             }
         }
-        Ok(groups)
+        Ok((groups, total))
     }
 }
 

@@ -1,11 +1,11 @@
 //! Queries of tables: aggregations of columns, by group.
 
 use hyperslab::table::{Aggregation, TableQuery};
-use hyperslab::{ArraySchema, DType, Error, Result, Selection, TableReader};
+use hyperslab::{ArraySchema, DType, Error, Result, Scan, Selection, TableReader};
 
 use crate::args::QueryArgs;
 use crate::commands::rows::{self, Target};
-use crate::pretty;
+use crate::{output, paint, pretty};
 
 pub(super) fn run(args: &QueryArgs, table: &TableReader, selection: Selection) -> Result<()> {
     refuse_array_options(args)?;
@@ -26,7 +26,19 @@ pub(super) fn run(args: &QueryArgs, table: &TableReader, selection: Selection) -
     };
     let target =
         Target { output: args.output.as_deref(), force: args.force, json: args.json, full: args.full };
-    rows::put(query.run(table)?, target)
+    let (found, missing) = query.run_counted(table, &Scan::default())?;
+    rows::put(found, target)?;
+    let missing = missing.iter().filter(|column| column.missing > 0);
+    let parts: Vec<String> = missing
+        .map(|column| {
+            let (missing, rows) = (pretty::count(column.missing), pretty::count(column.rows));
+            format!("{}: {missing} of {rows} rows missing", column.column)
+        })
+        .collect();
+    if parts.is_empty() || args.json {
+        return Ok(());
+    }
+    output::report(|err| writeln!(err, "{}", paint::dim(parts.join("; "))))
 }
 
 /// Whether a query of an array of structs is about its members, as columns of a table.

@@ -42,11 +42,17 @@ fn errors_about_ragged_rows_name_the_line() {
     for (text, expected) in [
         ("a,b\n1,2\n3\n", "line 3 has 1 field, but the header has 2"),
         ("a,b\n1,\"x\ny\"\n3,4,5\n", "line 4 has 3 fields"),
+        ("a,b\n1,2\n3,\"open\n4,5\n", "the quotation mark in line 3 is never closed"),
+        ("a,b\n1,\"x\ny\"\n\n3,\"a\"\"b", "the quotation mark in line 5 is never closed"),
+        ("a,\"b\n1,2\n", "the quotation mark in line 1 is never closed"),
         ("a,a\n1,2\n", "column 2 has the name \"a\""),
     ] {
         let error = read(folder.path(), "x.csv", text).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
+    // Quotation marks inside a field are text.
+    let found = read(folder.path(), "x.csv", "a,b\n1,5\" disk\n2,\"7\"\" tape\"").unwrap();
+    assert_eq!(found["values"]["b"], json!(["5\" disk", "7\" tape"]));
     std::fs::write(folder.path().join("y.csv"), b"a,b\n1,\xff\n").unwrap();
     let error = crate::open(folder.path().join("y.csv")).unwrap_err().to_string();
     assert!(error.contains("line 2 is not UTF-8"), "{error}");

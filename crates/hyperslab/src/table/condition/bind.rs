@@ -32,9 +32,30 @@ impl Expression {
                 }
             },
             Self::Compare { column, comparison, value } => compare(find(column)?, *comparison, value)?,
+            Self::Names(first, second) => return Err(of_two_names(first, second, columns)),
             Self::In { column, values } => one_of(find(column)?, values)?,
         })
     }
+}
+
+/// The error for a comparison of two names: probably text without quotes, or a misspelt column.
+fn of_two_names(first: &str, second: &str, columns: &[Column]) -> Error {
+    let find = |name: &str| columns.iter().find(|column| column.name == name);
+    let (column, unknown) = match (find(first), find(second)) {
+        (Some(_), Some(_)) => {
+            let what = format!("comparing the columns {first} and {second}");
+            return Error::unsupported("condition", what);
+        }
+        (Some(column), None) => (column, second),
+        (None, Some(column)) => (column, first),
+        (None, None) => return no_column(first, columns),
+    };
+    let is_text = matches!(column.dtype, DType::Enum(_))
+        || text(&column.dtype, &Literal::Text(String::new())).is_some();
+    if is_text {
+        return Error::invalid(format!("no column {unknown}; put text in quotes, as in '{unknown}'"));
+    }
+    no_column(unknown, columns)
 }
 
 fn compare(column: &Column, comparison: Comparison, value: &Literal) -> Result<RowFilter> {

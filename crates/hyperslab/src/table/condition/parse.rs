@@ -149,12 +149,7 @@ impl Parser<'_> {
                     comparison: flipped(comparison),
                     value: value.clone(),
                 },
-                (Side::Column(a), Side::Column(b)) => {
-                    return Err(Error::unsupported(
-                        "condition",
-                        format!("comparing the columns {a} and {b}"),
-                    ));
-                }
+                (Side::Column(a), Side::Column(b)) => Expression::Names(a.clone(), b.clone()),
                 (Side::Value(_), Side::Value(_)) => {
                     return Err(Error::invalid(format!(
                         "condition {:?}: both sides of a comparison are values; one must be a column",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -174,66 +172,11 @@ def test_an_enormous_grid_has_few_lines() -> None:
     assert chunks_svg((), (), ()) == ""
 
 
-def test_plots_have_axes_labels_and_gaps(tmp_path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("agg")
-    path = tmp_path / "x.nc"
-    import xarray as xr
-
-    values = np.arange(60, dtype="float32").reshape(2, 5, 6)
-    values[0, 2, 3] = np.nan
-    data = xr.Dataset(
-        {"t": (("time", "lat", "lon"), values, {"units": "K", "long_name": "temperature"})},
-        coords={"lat": ("lat", np.linspace(-40, 40, 5), {"units": "degrees_north"}), "lon": np.arange(6.0) * 10, "time": [0, 1]},
-    )
-    data.to_netcdf(path, encoding={"t": {"_FillValue": -999.0}})
-    t = hyperslab.open(path)["t"]
-    ax = t.plot(0)
-    image = ax.images[0]
-    drawn = np.asarray(np.ma.filled(image.get_array(), np.nan))
-    assert np.array_equal(drawn, values[0], equal_nan=True)
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("lon", "lat [degrees_north]")
-    assert image.get_extent() == [-5.0, 55.0, -50.0, 50.0] or tuple(image.get_extent()) == (-5.0, 55.0, -50.0, 50.0)
-    assert any(other.get_ylabel() == "temperature [K]" for other in ax.figure.axes)
-    line = t.plot(1, 2).lines[0]
-    assert np.array_equal(line.get_ydata(), values[1, 2]) and np.array_equal(line.get_xdata(), np.arange(6.0) * 10)
-    assert t.plot("lat=0", "time=1").lines
-    # The title names the slice as in `tet plot`, even if it was chosen by default.
-    assert t.plot().get_title() == "time = 0"
-    assert t.plot(1, 2).get_title() == "time = 1, lat = 0"
-    assert t.plot("lat=0", "time=1").get_title() == "time=1, lat=0"
-    with pytest.raises(hyperslab.InvalidError, match="cannot be drawn"):
-        t.plot(0, 0, 0)
-
-
-def test_plots_show_dates_and_magnitudes(tmp_path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("agg")
-    import xarray as xr
-
-    times = np.array(["2020-01-08", "2020-01-09T06:00"], "M8[ns]")
-    data = xr.Dataset({"t": (("time", "y", "x"), np.zeros((2, 3, 4)))}, coords={"time": times})
-    data.to_netcdf(tmp_path / "x.nc")
-    t = hyperslab.open(tmp_path / "x.nc")["t"]
-    assert [t.plot().get_title(), t.plot(1).get_title()] == ["time = 2020-01-08", "time = 2020-01-09T06:00"]
-    np.save(tmp_path / "c.npy", np.array([3 + 4j, 1j]))
-    line = hyperslab.open(tmp_path / "c.npy")["/"].plot()
-    assert line.get_ylabel().startswith("magnitude of ")
-    assert list(line.lines[0].get_ydata()) == [5.0, 1.0]
-
-
-def test_plot_without_matplotlib_says_what_to_install(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", field())
-    script = (
-        "import sys; sys.modules['matplotlib'] = None\n"
-        "import hyperslab\n"
-        f"array = hyperslab.open({str(tmp_path / 'x.npy')!r})['/']\n"
-        "try: array.plot()\nexcept ImportError as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "pip install matplotlib" in done.stdout
+def test_control_characters_in_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    with hyperslab.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x\x1b[31mred", data=np.zeros(3))
+    text = repr(hyperslab.open(tmp_path / "x.h5"))
+    assert "\x1b" not in text and "x\ufffd[31mred" in text
 
 
 def test_the_version_matches_the_package() -> None:

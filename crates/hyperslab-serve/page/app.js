@@ -5,6 +5,7 @@ import { Tree, matches } from "/view/tree.js";
 import { arrayView } from "/view/array.js";
 import { tableView } from "/view/table.js";
 import { geometryView } from "/view/geometry.js";
+import { shown } from "/view/json.js";
 import * as server from "/view/server.js";
 
 const main = document.getElementById("main");
@@ -72,14 +73,22 @@ async function folder(name) {
   state.file = null;
   replace(treeRoot);
   replace(document.getElementById("crumbs"), name || "stores");
-  const { entries } = await server.files(name);
+  const { entries, next } = await server.files(name);
   const inside = (entry) => (name ? `${name}/${entry.name}` : entry.name);
   const link = (entry) => element("li", {}, element("a", { href: entry.kind === "folder" ? `#${new URLSearchParams({ folder: inside(entry) })}` : address(inside(entry), "/") },
     element("span", {}, entry.kind === "folder" ? `${entry.name}/` : entry.name), element("span", { class: "hint" }, entry.format ?? entry.kind)));
-  replace(main, element("h1", {}, name || "Stores"),
-    element("p", { class: "facts" }, count(entries.filter((entry) => entry.kind === "store").length, "store")),
-    element("ul", { class: "files" }, entries.map(link)),
-    entries.length === 0 && element("p", { class: "quiet-note" }, "There is no store in this folder."));
+  const facts = element("p", { class: "facts" }), list = element("ul", { class: "files" }), more = element("p");
+  let stores = 0;
+  const add = (entries, next) => {
+    stores += entries.filter((entry) => entry.kind === "store").length;
+    facts.textContent = count(stores, "store") + (next === null ? "" : " so far");
+    list.append(...entries.map(link));
+    const load = async () => { const following = await server.files(name, next); add(following.entries, following.next); };
+    replace(more, next !== null && element("button", { type: "button", onclick: load }, "Show more"));
+  };
+  add(entries, next);
+  replace(main, element("h1", {}, name || "Stores"), facts, list, more,
+    entries.length === 0 && next === null && element("p", { class: "quiet-note" }, "There is no store in this folder."));
 }
 
 const VIEWS = { array: arrayView, table: tableView, geometry: geometryView };
@@ -100,6 +109,7 @@ function facts(node) {
   if (node.path === "/") list.push(node.format);
   if (node.dtype) list.push(node.dtype);
   if (node.shape) list.push(node.shape.length ? node.shape.join(" × ") : "scalar");
+  if (node.decoded) list.push(`decoded to ${node.decoded}`);
   if (node.chunk_shape?.length) list.push(`chunks ${node.chunk_shape.join(" × ")}`);
   if (node.filters?.length) list.push(node.filters.map((filter) => (filter.level === undefined ? filter.name : `${filter.name} ${filter.level}`)).join(", "));
   if (node.rows !== undefined) list.push(count(node.rows, "row"));
@@ -109,18 +119,17 @@ function facts(node) {
 }
 
 async function members(body, file, node) {
-  const { total, members } = await server.children(file, node.path, 0, 200);
+  const { total, next, members } = await server.children(file, node.path, 0, 200);
   const above = node.path === "/" ? "" : node.path;
   body.append(element("ul", { class: "files" }, members.map((member) => element("li", {}, element("a", { href: address(file, `${above}/${member.name}`) },
     element("span", {}, member.name), element("span", { class: "hint" }, member.shape ? `${member.dtype}  ${member.shape.join("×") || "scalar"}` : member.kind))))));
-  if (total > members.length) body.append(element("p", { class: "quiet-note" }, `and ${count(total - members.length, "more node")}`));
-  if (!total) body.append(element("p", { class: "quiet-note" }, "This group has no members."));
+  if (total > next) body.append(element("p", { class: "quiet-note" }, `and ${count(total - next, "more node")}`));
+  else if (!members.length) body.append(element("p", { class: "quiet-note" }, "This group has no members."));
 }
 
 function attributes(node) {
   const entries = Object.entries(node.attributes ?? {});
   if (!entries.length) return [];
-  const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value));
   return [element("h2", {}, "Attributes"), element("table", { class: "attributes" },
     element("tbody", {}, entries.map(([name, value]) => element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, shown(value))))))];
 }

@@ -3,6 +3,7 @@
 import { colour, element, onFrame, readable, replace } from "/view/dom.js";
 import { lines, picture } from "/view/draw.js";
 import { names, range } from "/view/colour.js";
+import { shown } from "/view/json.js";
 import * as server from "/view/server.js";
 
 /** The maximum number of cells per axis in a picture. Longer axes are read with a step. */
@@ -14,13 +15,11 @@ export async function arrayView(body, file, node, report) {
   const shape = node.shape ?? [];
   if (node.shape === null || node.chunk_index === "null") { body.append(element("p", { class: "quiet-note" }, "This array has a null dataspace.")); return; }
   if (shape.includes(0)) { body.append(element("p", { class: "quiet-note" }, "This array has no elements.")); return; }
-  if (!shape.length) { body.append(element("pre", { class: "value", "data-value": "" }, shown(await server.values(file, node.path)))); return; }
+  if (!shape.length) { body.append(element("pre", { class: "value", "data-value": "" }, shown(await server.values(file, node)))); return; }
   const view = new ArrayView(body, file, node, report);
   await view.start();
   return () => view.leave();
 }
-
-const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value));
 
 class ArrayView {
   constructor(body, file, node, report) {
@@ -50,8 +49,9 @@ class ArrayView {
     this.canvas = element("canvas", { role: "img", tabindex: "0", "data-canvas": "" });
     this.figure = element("figure", {}, this.canvas);
     this.probe = element("div", { class: "probe", "data-probe": "" });
+    this.sampled = element("p", { class: "quiet-note", "data-sampled": "" });
     this.table = element("div");
-    replace(this.body, this.tabs, this.controls, this.sliders, this.figure, this.probe, this.table);
+    replace(this.body, this.tabs, this.controls, this.sliders, this.figure, this.probe, this.sampled, this.table);
     this.canvas.addEventListener("mousemove", (event) => this.point(event.offsetX, event.offsetY));
     this.canvas.addEventListener("click", (event) => this.point(event.offsetX, event.offsetY));
     window.addEventListener("resize", this.resized);
@@ -128,12 +128,13 @@ class ArrayView {
       else if (named?.node && this.shape[axis] <= 100_000 && named.node !== this.node.path) {
         const coordinate = await server.node(this.file, named.node);
         if (coordinate.shape?.length === 1 && coordinate.shape[0] === this.shape[axis]) {
-          const values = await server.values(this.file, named.node);
+          const values = await server.values(this.file, coordinate);
+          const numbers = values.map((value) => (value === null ? NaN : Number(value)));
           const unit = coordinate.attributes?.units;
           const date = dates(unit, coordinate.attributes?.calendar);
-          label = (at) => (date ? date(values[at]) : readable(values[at]));
+          label = (at) => (date ? date(numbers[at]) : readable(values[at]));
           label.unit = typeof unit === "string" && !date ? unit : "";
-          label.even = !date && isEven(values);
+          label.even = !date && isEven(numbers);
         }
       } else if (typeof named?.first === "number" && named.first !== 0) label = (at) => String(named.first + at);
     } catch { label = null; }
@@ -158,6 +159,7 @@ class ArrayView {
     try {
       this.figure.hidden = this.mode === "values";
       this.probe.hidden = this.mode === "values";
+      this.sampled.textContent = "";
       replace(this.table);
       if (this.mode === "picture") await this.picture(pending.signal);
       else if (this.mode === "line") await this.line(pending.signal);
@@ -171,9 +173,9 @@ class ArrayView {
   async picture(signal) {
     const by = { [this.y]: this.step(this.y, MAX_CELLS), [this.x]: this.step(this.x, MAX_CELLS) };
     const selection = this.selection({ [this.y]: { by: by[this.y] }, [this.x]: { by: by[this.x] } });
-    let values = await server.numbers(this.file, this.node, selection, signal);
+    let { values, exact } = await server.numbers(this.file, this.node, selection, signal);
     const [height, width] = [Math.ceil(this.shape[this.y] / by[this.y]), Math.ceil(this.shape[this.x] / by[this.x])];
-    if (this.y > this.x) values = transposed(values, width, height);
+    if (this.y > this.x) { values = transposed(values, width, height); exact &&= transposed(exact, width, height); }
     const [xAxis, yAxis] = [await this.axis(this.x, by[this.x]), await this.axis(this.y, by[this.y])];
     if (signal.aborted) return;
     const [low, high] = range(values, this.robust);
@@ -181,8 +183,15 @@ class ArrayView {
     const unit = this.node.attributes?.units;
     this.place = picture(this.canvas, { values, rows: height, columns: width, low, high, map: this.map, logarithmic: this.logarithmic, xAxis, yAxis, width: this.body.clientWidth, title: typeof unit === "string" ? unit : "" }, { square: this.square, upwards });
     this.canvas.setAttribute("aria-label", `Picture of ${this.node.path}: ${width} by ${height} cells from ${readable(low)} to ${readable(high)}`);
-    this.cell = ({ row, column }) => ({ value: values[row * width + column], position: { [this.y]: row * by[this.y], [this.x]: column * by[this.x] } });
+    this.say(by);
+    this.cell = ({ row, column }) => ({ value: (exact ?? values)[row * width + column], position: { [this.y]: row * by[this.y], [this.x]: column * by[this.x] } });
     this.point(null);
+  }
+
+  /** Says which cells of long axes are shown. */
+  say(steps) {
+    const parts = Object.entries(steps).filter(([, by]) => by > 1).map(([axis, by]) => `one of ${by} cells along ${this.name(Number(axis))}`);
+    this.sampled.textContent = parts.length ? `Shows ${parts.join(" and ")}.` : "";
   }
 
   /** Ascending coordinates are drawn upwards, as on a map. */
@@ -193,13 +202,14 @@ class ArrayView {
 
   async line(signal) {
     const by = this.step(this.x, MAX_POINTS);
-    const values = await server.numbers(this.file, this.node, this.selection({ [this.x]: { by } }), signal);
+    const { values, exact } = await server.numbers(this.file, this.node, this.selection({ [this.x]: { by } }), signal);
     const xAxis = await this.axis(this.x, by);
     if (signal.aborted) return;
     const unit = this.node.attributes?.units;
     this.place = lines(this.canvas, { series: [{ values, stroke: colour("--accent") }], xAxis, title: typeof unit === "string" ? unit : "", width: this.body.clientWidth, logarithmic: this.logarithmic });
     this.canvas.setAttribute("aria-label", `Line of ${this.node.path}: ${values.length} values`);
-    this.cell = ({ column }) => ({ value: values[column], position: { [this.x]: column * by } });
+    this.say({ [this.x]: by });
+    this.cell = ({ column }) => ({ value: (exact ?? values)[column], position: { [this.x]: column * by } });
     this.point(null);
   }
 
@@ -219,18 +229,20 @@ class ArrayView {
     const columns = columnAxis === null ? 1 : Math.min(MAX_COLUMNS, this.shape[columnAxis] - this.offset[1]);
     const steps = { [rowAxis]: { from: this.offset[0], to: this.offset[0] + rows } };
     if (columnAxis !== null) steps[columnAxis] = { from: this.offset[1], to: this.offset[1] + columns };
-    let cells = await server.values(this.file, this.node.path, this.selection(steps), signal);
+    const cells = await server.values(this.file, this.node, this.selection(steps), signal);
     if (signal.aborted) return;
     const at = (row, column) => (columnAxis === null ? cells[row] : rowAxis > columnAxis ? cells[column][row] : cells[row][column]);
     const header = Array.from({ length: columns }, (_, column) => element("th", {}, columnAxis === null ? "value" : String(this.offset[1] + column)));
     const lines = Array.from({ length: rows }, (_, row) => element("tr", {}, element("td", { class: "index" }, String(this.offset[0] + row)),
-      Array.from({ length: columns }, (_, column) => { const value = at(row, column); return element("td", { class: typeof value === "number" ? "" : "text", title: shown(value) }, value === null ? "–" : typeof value === "number" ? String(value) : shown(value)); })));
+      Array.from({ length: columns }, (_, column) => { const value = at(row, column); return element("td", { class: isNumber(value) ? "" : "text", title: shown(value) }, value === null ? "–" : isNumber(value) ? String(value) : shown(value)); })));
     const move = (part, by, extent) => element("button", { type: "button", disabled: this.offset[part] + by < 0 || this.offset[part] + by >= extent, onclick: () => { this.offset[part] += by; this.draw(); } }, by < 0 ? "‹" : "›");
     const pager = (label, part, size, extent) => extent > size && element("span", {}, `${label} `, move(part, -size, extent), ` ${this.offset[part]}–${Math.min(this.offset[part] + size, extent) - 1} of ${extent} `, move(part, size, extent));
     replace(this.table, element("div", { class: "controls" }, pager("Rows", 0, MAX_ROWS, this.shape[rowAxis]), columnAxis !== null && pager("Columns", 1, MAX_COLUMNS, this.shape[columnAxis])),
       element("div", { class: "scroll", tabindex: "0" }, element("table", { class: "grid" }, element("thead", {}, element("tr", {}, element("th", { class: "index" }), header)), element("tbody", {}, lines))));
   }
 }
+
+const isNumber = (value) => typeof value === "number" || typeof value === "bigint";
 
 const MILLISECONDS = { d: 86_400_000, h: 3_600_000, mi: 60_000, s: 1000, ms: 1 };
 
@@ -255,7 +267,7 @@ function isEven(values) {
 
 /** Transposes rows and columns. */
 function transposed(values, rows, columns) {
-  const out = new Float64Array(values.length);
+  const out = new values.constructor(values.length);
   for (let row = 0; row < rows; row++) for (let column = 0; column < columns; column++) out[column * rows + row] = values[row * columns + column];
   return out;
 }

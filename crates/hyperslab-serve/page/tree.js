@@ -60,10 +60,9 @@ export class Tree {
 
   async more(item, offset) {
     const above = item.node.path === "/" ? "" : item.node.path;
-    const { total, members } = await server.children(this.file, item.node.path, offset, PAGE);
+    const { total, next: shown, members } = await server.children(this.file, item.node.path, offset, PAGE);
     item.group.querySelector(":scope > .more")?.remove();
     for (const member of members) item.group.append(this.item({ ...member, path: `${above}/${member.name}` }));
-    const shown = offset + members.length;
     if (shown < total) {
       const next = element("li", { class: "more", role: "treeitem", tabindex: "-1" },
         element("div", { class: "row" }, `${readable(total - shown)} more…`));

@@ -9,7 +9,9 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use hyperslab::driver::{child_path, element_to_json, normal_path};
 use hyperslab::geometry::parse_box;
-use hyperslab::{CatalogNode, GeometryQuery, Node, OpenOptions, Values, format_of_extension};
+use hyperslab::{
+    ArrayReader, CatalogNode, DType, Format, GeometryQuery, Node, OpenOptions, Values, format_of_extension,
+};
 use serde_json::{Map, Value, json};
 
 use crate::State;
@@ -22,7 +24,7 @@ use crate::work::Job;
 
 /// The maximum number of members in a response.
 const MAX_MEMBERS: u64 = 1000;
-/// The maximum number of folder entries in a response.
+/// The maximum number of folder entries that are examined for a response.
 const MAX_FILES: usize = 2000;
 /// The maximum number of table rows in a response.
 const MAX_ROWS: u64 = 2000;
@@ -37,11 +39,17 @@ pub(crate) async fn about(Shared(state): Shared<Arc<State>>) -> Response {
     .plain()
 }
 
-/// Lists the stores and folders directly in a folder.
+/// Lists the stores and folders directly in a folder, from the entry `offset` of its names in order. `next` is the offset of the
+/// following response, if there are more entries.
 pub(crate) async fn files(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
     let parameters = Parameters::of(&uri);
     let shared = Arc::clone(&state);
-    let listed = state.work.run(move |_| list(&shared, parameters.get("folder").unwrap_or_default())).await;
+    let offset = match parameters.number("offset", 0, u64::MAX) {
+        Ok(offset) => usize::try_from(offset).unwrap_or(usize::MAX),
+        Err(failure) => return failure.into_response(),
+    };
+    let listed =
+        state.work.run(move |_| list(&shared, parameters.get("folder").unwrap_or_default(), offset)).await;
     match listed {
         Ok(listed) => {
             let tag = entity_tag(&listed.to_string());
@@ -56,7 +64,7 @@ pub(crate) async fn files(Shared(state): Shared<Arc<State>>, uri: Uri, headers: 
     }
 }
 
-fn list(state: &State, name: &str) -> Result<Value, Failure> {
+fn list(state: &State, name: &str, offset: usize) -> Result<Value, Failure> {
     if let Some(only) = state.root.only_store() {
         return Ok(json!({"folder": "", "entries": [{"name": only, "kind": "store"}]}));
     }
@@ -64,41 +72,42 @@ fn list(state: &State, name: &str) -> Result<Value, Failure> {
         return Err(Failure::no_file());
     };
     let folder = if clean.is_empty() { root.to_owned() } else { state.root.resolve(clean)?.path };
-    let failed = |source| hyperslab::Error::io(folder.display().to_string(), source);
+    let failed = |source: std::io::Error| match source.kind() {
+        std::io::ErrorKind::NotADirectory => Failure::no_file(),
+        _ => hyperslab::Error::io(folder.display().to_string(), source).into(),
+    };
+    let names = std::fs::read_dir(&folder).map_err(failed)?.flatten();
+    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+    names.sort();
+    let total = names.len();
     let mut entries = Vec::new();
-    for entry in std::fs::read_dir(&folder).map_err(failed)?.flatten() {
-        let shown = entry.file_name().to_string_lossy().into_owned();
-        if shown.starts_with('.') || entries.len() >= MAX_FILES {
-            continue;
-        }
-        let relative = if clean.is_empty() { shown.clone() } else { format!("{clean}/{shown}") };
+    for name in names.into_iter().skip(offset).take(MAX_FILES) {
+        let relative = if clean.is_empty() { name.clone() } else { format!("{clean}/{name}") };
         // Hide symbolic links that lead out of the folder.
         let Ok(path) = inside(root, &relative) else { continue };
         if let Some((kind, format)) = kind_of(&path, root) {
-            entries.push((shown, kind, format));
+            let format = format.map(Format::name);
+            entries.push(json!({"name": name, "kind": kind, "format": format}));
         }
     }
-    entries.sort();
-    let entries: Vec<Value> = entries
-        .into_iter()
-        .map(|(name, kind, format)| json!({"name": name, "kind": kind, "format": format}))
-        .collect();
-    Ok(json!({"folder": clean, "entries": entries}))
+    let end = offset.saturating_add(MAX_FILES);
+    Ok(json!({"folder": clean, "entries": entries, "next": (end < total).then_some(end)}))
 }
 
 /// Returns whether a path is a store or a folder; `None` hides it. Recognises files by their extension or, failing
 /// that, their content.
-fn kind_of(path: &Path, root: &Path) -> Option<(&'static str, Option<&'static str>)> {
+fn kind_of(path: &Path, root: &Path) -> Option<(&'static str, Option<Format>)> {
     let options = OpenOptions::default().with_mapped(false).with_within(root.to_owned());
     if path.is_dir() {
-        let format = hyperslab::detect(path, &options).ok().map(|format| format.name());
+        let format = hyperslab::detect(path, &options).ok();
         return Some((if format.is_some() { "store" } else { "folder" }, format));
     }
     let format = match format_of_extension(path) {
         Some((format, _)) => Some(format),
         None => hyperslab::detect(path, &options).ok(),
     };
-    format.map(|format| ("store", Some(format.name())))
+    format.map(|format| ("store", Some(format)))
 }
 
 async fn respond(
@@ -121,14 +130,33 @@ pub(crate) async fn node(Shared(state): Shared<Arc<State>>, uri: Uri, headers: H
         if node.as_ref().is_err_and(hyperslab::Error::is_not_found) {
             return Err(Failure::no_path(&path, &opened.name));
         }
+        let decoded = match &node {
+            Ok(Node::Array(array)) => decoded_type(&opened.store.reader(Arc::clone(array))),
+            _ => None,
+        };
         let mut told = CatalogNode { path, node, usage: None, alias: None }.to_json();
         told["format"] = opened.store.format().into();
+        if let Some(dtype) = decoded {
+            told["decoded"] = dtype.to_string().into();
+        }
         Ok(Answer::json(&told))
     })
     .await
 }
 
-/// The members of a group, selected by `offset` and `limit`.
+/// The type of an array's decoded values; `None` if no conventions apply to them.
+fn decoded_type(array: &ArrayReader) -> Option<DType> {
+    let decoded = array.decoded().ok().filter(ArrayReader::is_decoded)?;
+    Some(decoded.schema().dtype.clone())
+}
+
+/// Values of an array as in `/data`, decoded by the file's conventions.
+pub(crate) async fn data(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
+    respond(state, "decoded", &uri, headers, crate::grove::decoded).await
+}
+
+/// The members of a group, selected by `offset` and `limit`. Dimensions without a variable are left out, so that there may be fewer
+/// than `limit`; `next` is the offset of the following response.
 pub(crate) async fn children(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
     respond(state, "children", &uri, headers, |parameters, opened, job| {
         let path = normal_path(&parameters.path());
@@ -138,22 +166,25 @@ pub(crate) async fn children(Shared(state): Shared<Arc<State>>, uri: Uri, header
         let mut members = Vec::new();
         for name in names.iter().skip(usize::try_from(offset).unwrap_or(usize::MAX)).take(limit as usize) {
             job.progress.check_cancelled()?;
-            members.push(member(opened, &child_path(&path, name), name));
+            members.extend(member(opened, &child_path(&path, name), name));
         }
-        Ok(Answer::json(&json!({"total": names.len(), "offset": offset, "members": members})))
+        let total = names.len() as u64;
+        let next = offset.saturating_add(limit).min(total);
+        Ok(Answer::json(&json!({"total": total, "offset": offset, "next": next, "members": members})))
     })
     .await
 }
 
-fn member(opened: &Opened, path: &str, name: &str) -> Value {
-    match opened.store.node(path) {
+fn member(opened: &Opened, path: &str, name: &str) -> Option<Value> {
+    Some(match opened.store.node(path) {
+        Ok(Node::Array(array)) if array.schema().is_dimension => return None,
         Ok(Node::Array(array)) => {
             let schema = array.schema();
             json!({"name": name, "kind": "array", "shape": schema.shape(), "dtype": schema.dtype.to_string()})
         }
         Ok(node) => json!({"name": name, "kind": node.kind().to_string()}),
         Err(error) => json!({"name": name, "kind": "damaged", "error": error.to_string()}),
-    }
+    })
 }
 
 /// The rows of a table, selected by `offset` and `limit`; `column` (repeatable) selects columns.

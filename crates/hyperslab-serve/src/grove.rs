@@ -52,7 +52,7 @@ use crate::answer::{Answer, Asked, Failure, answer};
 use crate::parameters::Parameters;
 use crate::stores::Opened;
 use crate::work::Job;
-pub(crate) use data::row_range;
+pub(crate) use data::{decoded, row_range};
 use entity::{Entity, Links};
 
 async fn respond(

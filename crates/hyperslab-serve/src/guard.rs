@@ -16,7 +16,7 @@ use crate::{ServeOptions, State};
 /// The maximum length of a request's URI.
 const MAX_URI_LENGTH: usize = 16 << 10;
 
-/// The cookie in which a browser keeps the token.
+/// The cookie in which a browser keeps the token, followed by the port. Browsers send the cookies of a host to all its ports.
 const COOKIE: &str = "hyperslab_token";
 
 /// Passes a request on, or answers it.
@@ -88,21 +88,24 @@ fn is_own_host(options: &ServeOptions, host: Option<&str>) -> bool {
 
 fn refuse_token(options: &ServeOptions, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
     let wanted = options.token.as_deref()?;
+    let name = cookie_name(headers);
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    let bearer = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| bearer(value.as_bytes()));
     let cookie = text(header::COOKIE).and_then(|cookies| {
         let pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
-        pairs.into_iter().find(|(name, _)| *name == COOKIE).map(|(_, value)| value)
+        pairs.into_iter().find(|(own, _)| *own == name).map(|(_, value)| value)
     });
-    if [bearer, cookie].into_iter().flatten().any(|given| same_secret(given, wanted)) {
+    if bearer.is_some_and(|given| same_secret(given, wanted.as_bytes()))
+        || cookie.is_some_and(|given| same_secret(given.as_bytes(), encoded(wanted).as_bytes()))
+    {
         return None;
     }
     let parameters = Parameters::of(uri);
     match parameters.get("token") {
         // A page opened with the token stores it in a cookie, and the token is removed from its address.
-        Some(given) if same_secret(given, wanted) => {
+        Some(given) if same_secret(given.as_bytes(), wanted.as_bytes()) => {
             let accepts = text(header::ACCEPT).is_some_and(|accept| accept.contains("text/html"));
-            accepts.then(|| remember(uri, wanted))
+            accepts.then(|| remember(uri, &name, wanted))
         }
         _ => {
             let failure = Failure::new(StatusCode::UNAUTHORIZED, "a token is required");
@@ -113,7 +116,29 @@ fn refuse_token(options: &ServeOptions, headers: &HeaderMap, uri: &Uri) -> Optio
     }
 }
 
-fn remember(uri: &Uri, token: &str) -> Response {
+/// The token of an `Authorization` header. The name of the scheme is not case-sensitive.
+fn bearer(header: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = header.split_at_checked("Bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
+}
+
+/// The name of the cookie for the port that the client uses.
+fn cookie_name(headers: &HeaderMap) -> String {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    match host.rsplit_once(':') {
+        Some((_, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("{COOKIE}_{port}")
+        }
+        _ => COOKIE.to_owned(),
+    }
+}
+
+/// A token as part of an address or a cookie.
+pub(crate) fn encoded(token: &str) -> String {
+    form_urlencoded::byte_serialize(token.as_bytes()).collect()
+}
+
+fn remember(uri: &Uri, name: &str, token: &str) -> Response {
     let kept = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let mut rest = form_urlencoded::Serializer::new(String::new());
     rest.extend_pairs(kept.filter(|(name, _)| name != "token"));
@@ -122,15 +147,15 @@ fn remember(uri: &Uri, token: &str) -> Response {
     let mut response = StatusCode::SEE_OTHER.into_response();
     // A path such as //host would lead elsewhere.
     put(response.headers_mut(), header::LOCATION, &format!("/{}", target.trim_start_matches('/')));
-    let cookie = format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict");
+    let cookie = format!("{name}={}; Path=/; HttpOnly; SameSite=Strict", encoded(token));
     put(response.headers_mut(), header::SET_COOKIE, &cookie);
     response
 }
 
 /// Compares in constant time.
-fn same_secret(given: &str, wanted: &str) -> bool {
+fn same_secret(given: &[u8], wanted: &[u8]) -> bool {
     given.len() == wanted.len()
-        && given.bytes().zip(wanted.bytes()).fold(0, |different, (a, b)| different | (a ^ b)) == 0
+        && given.iter().zip(wanted).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
 
 fn allowed_origin(options: &ServeOptions, headers: &HeaderMap) -> Option<HeaderValue> {

@@ -50,6 +50,7 @@ mod stores;
 mod work;
 mod zarr;
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -83,7 +84,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`Io`](hyperslab::Error::Io) if the location cannot be read, [`Invalid`](hyperslab::Error::Invalid) for a file
+    /// [`Io`](hyperslab::Error::Io) if the location or URL cannot be read, [`Invalid`](hyperslab::Error::Invalid) for a file
     /// that is not a store, an invalid origin, or a page folder without a page.
     pub fn new(location: &Path, options: ServeOptions) -> Result<Self> {
         options.cors.iter().try_for_each(|origin| guard::check_origin(origin))?;
@@ -106,6 +107,21 @@ impl Server {
         self.0.root.only_store()
     }
 
+    /// The address of the page on a listener, with the token. Browsers cannot open an unspecified IP address.
+    #[must_use]
+    pub fn page_address(&self, listening: SocketAddr) -> String {
+        let host = match listening.ip() {
+            ip if ip.is_unspecified() => "localhost".to_owned(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+            ip => ip.to_string(),
+        };
+        let page = format!("http://{host}:{}/", listening.port());
+        match &self.0.options.token {
+            Some(token) => format!("{page}?token={}", guard::encoded(token)),
+            None => page,
+        }
+    }
+
     /// The routes, for a listener or for tests.
     pub fn router(&self) -> Router {
         let state = Arc::clone(&self.0);
@@ -124,6 +140,7 @@ impl Server {
             .route("/api/files", get(api::files))
             .route("/api/node", get(api::node))
             .route("/api/children", get(api::children))
+            .route("/api/data", get(api::data))
             .route("/api/table", get(api::table))
             .route("/api/geometry", get(api::geometry))
             .route("/view", get(page::to_own))

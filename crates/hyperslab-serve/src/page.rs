@@ -27,6 +27,7 @@ const OWN: &[PageFile] = &[
     ("table.js", include_bytes!("../page/table.js")),
     ("geometry.js", include_bytes!("../page/geometry.js")),
     ("dom.js", include_bytes!("../page/dom.js")),
+    ("json.js", include_bytes!("../page/json.js")),
 ];
 
 /// The files of H5Web, if they were built.

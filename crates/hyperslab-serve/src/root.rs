@@ -46,6 +46,7 @@ impl Root {
             let text = location.to_string_lossy();
             let plain = text.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
             let name = plain.rsplit('/').next().unwrap_or("store").to_owned();
+            hyperslab::detect(location, &options.clone().with_mapped(false))?;
             return Ok(Self::Remote { name, url: location.to_owned() });
         }
         let failed = |source| Error::io(location.display().to_string(), source);

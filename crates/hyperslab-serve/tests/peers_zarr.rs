@@ -31,3 +31,27 @@ fn zarr_readers_see_the_values_of_every_format() {
     assert!(differences.is_empty(), "{differences}");
     assert!(count.parse::<u32>().unwrap() >= 40, "{count}");
 }
+
+/// The view of a store has the nodes, attributes and values that a conversion to Zarr writes.
+#[test]
+fn views_equal_conversions() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let made = common::script("zarr_view.py", &["make", path]);
+    let stores: Vec<&str> = made.lines().collect();
+    for version in ["zarr2", "zarr3"] {
+        let (format, variant) = format_named(version).unwrap();
+        let options = ConvertOptions::default().with_variant(variant);
+        for store in &stores {
+            let source = hyperslab::open(folder.path().join(store)).unwrap();
+            let target = folder.path().join(format!("{store}.{version}"));
+            convert(&source, &target, format, &options, &Progress::default()).unwrap();
+        }
+    }
+    let server = common::serve(folder.path(), ServeOptions::default());
+    let words: Vec<&str> = ["compare", path, &server.url].into_iter().chain(stores.iter().copied()).collect();
+    let told = common::script("zarr_view.py", &words);
+    let (count, differences) = told.split_once('\n').unwrap();
+    assert!(differences.is_empty(), "{differences}");
+    assert!(count.parse::<u32>().unwrap() >= 50, "{count}");
+}

@@ -56,15 +56,35 @@ pub struct ArrayView {
 }
 
 impl ArrayView {
-    /// Creates a view of `array`, which is at `path` of the store `name`.
+    /// Describes an array for [`new`](Self::new), with its own attributes.
+    #[must_use]
+    pub fn spec_of(schema: &ArraySchema) -> ArraySpec {
+        let mut spec = ArraySpec::new(schema.dtype.clone(), schema.grid.clone());
+        spec.nullable = schema.nullable;
+        spec.fill = schema.fill.clone();
+        // Readers reject two dimensions with the same name.
+        let is_unique =
+            |name: &Option<String>| schema.dimensions.iter().filter(|other| *other == name).count() == 1;
+        spec.dimensions =
+            schema.dimensions.iter().map(|name| name.clone().filter(|_| is_unique(name))).collect();
+        spec.attributes = schema.attributes.clone();
+        spec
+    }
+
+    /// Creates a view of `array`, which is at `path` of the store `name` and is described by `spec`.
     ///
     /// # Errors
     ///
     /// [`Unsupported`](hyperslab_core::Error::Unsupported) for element types that Zarr lacks; otherwise any error
     /// from locating the first chunk.
-    pub fn new(name: &str, path: &str, array: &dyn Array, codecs: CodecSet) -> Result<Self> {
+    pub fn new(
+        name: &str,
+        path: &str,
+        array: &dyn Array,
+        mut spec: ArraySpec,
+        codecs: CodecSet,
+    ) -> Result<Self> {
         let schema = array.schema();
-        let mut spec = spec_of(schema);
         if let Some(form) = first_form(array)?
             && form.shape[..] == *schema.grid.chunk_shape()
             && let Some(filters) =
@@ -141,18 +161,6 @@ impl ArrayView {
 #[must_use]
 pub fn group_document(attributes: &Attributes) -> Value {
     json!({"zarr_format": 3, "node_type": "group", "attributes": attributes::to_json(attributes)})
-}
-
-fn spec_of(schema: &ArraySchema) -> ArraySpec {
-    let mut spec = ArraySpec::new(schema.dtype.clone(), schema.grid.clone());
-    spec.nullable = schema.nullable;
-    spec.fill = schema.fill.clone();
-    // Readers reject two dimensions with the same name.
-    let is_unique =
-        |name: &Option<String>| schema.dimensions.iter().filter(|other| *other == name).count() == 1;
-    spec.dimensions = schema.dimensions.iter().map(|name| name.clone().filter(|_| is_unique(name))).collect();
-    spec.attributes = schema.attributes.clone();
-    spec
 }
 
 /// The form of the first stored chunk; `None` if nothing is stored, or if its form is specific to the format.

@@ -20,17 +20,15 @@ mod stored;
 mod subset;
 mod table;
 mod tables;
+mod target;
 #[cfg(feature = "remote")]
 pub(crate) mod upload;
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use hyperslab_core::storage::StageOptions;
-use hyperslab_core::{
-    Attribute, Attributes, DType, Error, Fill, Filter, Node, Result, Selection, Sink, normal_path,
-};
+use hyperslab_core::{Attributes, DType, Error, Fill, Filter, Node, Result, Selection, Sink, normal_path};
 
 pub(crate) use blocks::{block_grid, cut};
 pub(crate) use chosen::restricted;
@@ -57,6 +55,7 @@ use nodes::{Item, Items};
 use stored::Stored;
 use subset::Subset;
 use tables::{Declaration, TableCopy};
+pub(crate) use target::TargetFormat;
 
 /// Options for a conversion.
 #[derive(Debug, Clone)]
@@ -432,10 +431,8 @@ fn convert_with(
         .with_rewrite(options.rewrite)
         .with_preamble(preamble)
         .with_page_size(page_size);
-    // Names that the source's reader generated are not carried over to other formats.
-    let generated_dimension =
-        source.driver().filter(|_| !same_format).and_then(|format| format.info().generated_dimension);
     let variant = create_options.variant;
+    let described = TargetFormat::new(source, format, variant, verbatim).with_types_as_is(options.rewrite);
     let labels = PlacedLabels::new(&mut nodes, format, same_format, &mut report)?;
     let (mut nodes, mut refused) = forms::planned(nodes, (format, variant), !several, &mut report)?;
     let flat = format.info().capabilities.no_groups;
@@ -456,27 +453,7 @@ fn convert_with(
         materialise: options.materialise || options.shapes_arrays(),
     };
     let attributes_of = |path: &str, attributes: &Attributes, report: &mut ConvertReport| {
-        let portable = spec::portable_attributes(attributes, same_format);
-        let portable: HashSet<&str> = portable.into_iter().map(|(name, _)| name).collect();
-        let mut kept = attributes.filtered(|name, _| verbatim || portable.contains(name));
-        let changed = kept.iter().filter_map(|(name, value)| {
-            let (value, change) = spec::fitted_attribute(value, format, variant, as_is)?;
-            Some((name.to_owned(), value, change))
-        });
-        for (name, value, change) in changed.collect::<Vec<_>>() {
-            report.change(path, format!("attribute {name:?} {change}"));
-            kept.set(name, value);
-        }
-        kept = kept.filtered(|name, value| {
-            let refused = match value {
-                Attribute::Unreadable(reason) => Some(reason.to_string()),
-                value => format.driver().refused_attribute(value).map(|reason| reason.to_string()),
-            };
-            if let Some(reason) = &refused {
-                report.drop(path, format!("attribute {name:?} is left out: {reason}"));
-            }
-            refused.is_none()
-        });
+        let mut kept = described.attributes(path, attributes, report);
         stored.attributes(path, &mut kept, report);
         if !format.info().capabilities.attributes {
             spec::report_attributes(path, &kept, format, report);
@@ -545,9 +522,7 @@ fn convert_with(
                     &mut copy.spec.attributes,
                 )?;
                 labels.place(origin, copy.reader.schema(), &copy.positions, &mut copy.spec);
-                if let Some(prefix) = generated_dimension {
-                    spec::drop_generated_names(&mut copy.spec, prefix);
-                }
+                described.drop_generated_names(&mut copy.spec);
                 copy.spec.attributes = attributes_of(path, &copy.spec.attributes, &mut report);
                 spec::report_enumeration(path, &copy.spec.dtype, format, &mut report);
                 stored.array(path, &mut copy.spec, &mut report);

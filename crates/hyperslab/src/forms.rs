@@ -59,6 +59,11 @@ pub(crate) const ROW: &str = "row";
 /// The suffix of a mask's name.
 pub(crate) const MASK_ENDING: &str = "_mask";
 
+/// Returns true if a mask may have this name.
+pub(crate) fn is_mask_name(name: &str) -> bool {
+    name.trim_end_matches('_').ends_with(MASK_ENDING)
+}
+
 /// The content that a target supports natively.
 pub(crate) struct NativeSupport<'a> {
     /// Elements of this type.

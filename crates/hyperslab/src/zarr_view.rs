@@ -1,19 +1,25 @@
 //! A view of any store as a Zarr store, of v3 or v2: documents and chunks, by their Zarr keys.
 //!
-//! A chunk is passed on as stored if Zarr readers have its codecs, and decoded otherwise. Tables and geometries appear as groups
-//! without members. Arrays whose elements Zarr cannot hold are left out.
+//! The nodes are those that a conversion to Zarr creates: without the source's bookkeeping, and in [forms](crate::forms) where
+//! Zarr lacks a type. A chunk is passed on as stored if Zarr readers have its codecs, and decoded otherwise. Tables and geometries
+//! appear as groups without members. Consolidated metadata name everything that is left out, and why.
+
+mod nodes;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use hyperslab_core::{ChunkCoord, Node, Positions, Progress, Result, child_path, is_child_path, normal_path};
+use hyperslab_core::{
+    Array, ChunkCoord, Error, Node, Positions, Progress, Result, child_path, is_child_path, normal_path,
+};
 use hyperslab_zarr::{ArrayView, group_document};
 use serde_json::{Map, Value, json};
 
 pub use hyperslab_zarr::CodecSet;
 
-use crate::{ArrayReader, OpenStore};
+use self::nodes::FormedNodes;
+use crate::{ArrayReader, Format, OpenStore};
 
 /// Groups with more nodes below them get no consolidated metadata; readers then open each node.
 const MOST_CONSOLIDATED: usize = 10_000;
@@ -24,7 +30,7 @@ const MOST_VISITED: usize = 20_000;
 /// A store of any format, accessed by the keys of a Zarr v3 store.
 #[derive(Debug)]
 pub struct ZarrView {
-    store: OpenStore,
+    nodes: FormedNodes,
     codecs: CodecSet,
     arrays: Mutex<HashMap<String, Arc<ViewedArray>>>,
 }
@@ -54,7 +60,8 @@ impl ZarrView {
     /// A view of a store for readers that support these codecs.
     #[must_use]
     pub fn new(store: OpenStore, codecs: CodecSet) -> Self {
-        Self { store, codecs, arrays: Mutex::default() }
+        let variant = if codecs == CodecSet::V2 { "zarr2" } else { "zarr3" };
+        Self { nodes: FormedNodes::new(store, Format::ZARR, variant), codecs, arrays: Mutex::default() }
     }
 
     /// The object under a key: `zarr.json`, `t/zarr.json`, `t/c/0/3`; in v2 `.zmetadata`, `t/.zarray`, `t/0.3`. `None` if it
@@ -81,18 +88,19 @@ impl ZarrView {
     fn object_v2(&self, parent: &str, name: &str, progress: &Arc<Progress>) -> Result<Option<ZarrObject>> {
         let path = normal_path(parent);
         if name == ".zmetadata" {
-            let Some(node) = self.node(&path)? else { return Ok(None) };
+            let Some(node) = self.nodes.node(&path)? else { return Ok(None) };
             let (Some(below), Some(own)) = (self.consolidated(&path, progress)?, group_of(&node)) else {
                 return Ok(None);
             };
             let mut gathered = Map::new();
             gather_v2(&mut gathered, "", &own);
-            below.iter().for_each(|(path, document)| gather_v2(&mut gathered, path, document));
-            let document = json!({"metadata": gathered, "zarr_consolidated_format": 1});
+            below.documents.iter().for_each(|(path, document)| gather_v2(&mut gathered, path, document));
+            let mut document = json!({"metadata": gathered, "zarr_consolidated_format": 1});
+            below.name_left_out(&mut document);
             return Ok(Some(ZarrObject::Document(document)));
         }
         if let ".zgroup" | ".zattrs" | ".zarray" = name {
-            let document = match self.node(&path)? {
+            let document = match self.nodes.node(&path)? {
                 Some(Node::Array(_)) => self.array(&path)?.map(|viewed| viewed.both()),
                 Some(node) => group_of(&node),
                 None => None,
@@ -108,13 +116,15 @@ impl ZarrView {
 
     /// The `zarr.json` of a node. A group's document includes those of everything below it.
     fn document(&self, path: &str, progress: &Progress) -> Result<Option<Value>> {
-        match self.node(path)? {
+        match self.nodes.node(path)? {
             Some(Node::Array(_)) => Ok(self.array(path)?.map(|viewed| viewed.view.document())),
             Some(node) => {
                 let Some(mut document) = group_of(&node) else { return Ok(None) };
                 if let Some(below) = self.consolidated(path, progress)? {
-                    document["consolidated_metadata"] =
-                        json!({"kind": "inline", "must_understand": false, "metadata": below});
+                    let mut consolidated =
+                        json!({"kind": "inline", "must_understand": false, "metadata": below.documents});
+                    below.name_left_out(&mut consolidated);
+                    document["consolidated_metadata"] = consolidated;
                 }
                 Ok(Some(document))
             }
@@ -122,59 +132,136 @@ impl ZarrView {
         }
     }
 
-    /// The documents below a group, by path; `None` if there are too many.
-    fn consolidated(&self, group: &str, progress: &Progress) -> Result<Option<Map<String, Value>>> {
-        let (mut documents, mut pending, mut visited) = (Map::new(), vec![String::new()], 0);
-        while let Some(above) = pending.pop() {
-            let path = normal_path(&format!("{group}/{above}"));
-            let Ok(names) = self.store.children(&path) else { continue };
+    /// What is below a group; `None` if there are too many nodes.
+    fn consolidated(&self, group: &str, progress: &Progress) -> Result<Option<Below>> {
+        let (mut below, mut pending, mut visited) = (Below::new(group), vec![group.to_owned()], 0);
+        while let Some(path) = pending.pop() {
+            let Ok(names) = self.nodes.store.children(&path) else {
+                // The members of a group that represents an array.
+                let formed = self.nodes.below(&path).unwrap_or_default();
+                formed.iter().for_each(|(path, node)| self.describe(path, node, &mut below));
+                continue;
+            };
+            let mut add_coordinates = false;
             for name in names.iter().rev() {
                 progress.check_cancelled()?;
                 visited += 1;
-                if visited > MOST_VISITED || documents.len() > MOST_CONSOLIDATED {
+                if visited > MOST_VISITED || below.documents.len() > MOST_CONSOLIDATED {
                     return Ok(None);
                 }
-                let (below, full) = (join(&above, name), child_path(&path, name));
+                let full = child_path(&path, name);
                 if !is_child_path(&full) {
                     continue;
                 }
-                let document = match self.store.node(&full) {
-                    Ok(Node::Array(_)) => self.array(&full).ok().flatten().map(|viewed| viewed.both()),
-                    Ok(node) => group_of(&node),
-                    Err(_) => None,
+                let node = match self.nodes.store.node(&full) {
+                    Ok(node) => node,
+                    Err(error) => {
+                        below.leave_out(&full, &error);
+                        continue;
+                    }
                 };
-                let Some(document) = document else { continue };
-                if document["node_type"] == "group" {
-                    pending.push(below.clone());
+                match &node {
+                    Node::Group(_) => pending.push(full.clone()),
+                    Node::Array(array) => add_coordinates |= self.nodes.needs_coordinates(&**array),
+                    Node::Table(_) | Node::Geometry(_) => {
+                        let what = format!("{} is shown as a group without members", node.kind().one());
+                        below.left_out.insert(below.relative(&full), what.into());
+                    }
+                    _ => {}
                 }
-                documents.insert(below, document);
+                match self.nodes.formed(&full, node) {
+                    Ok(formed) => {
+                        formed.iter().for_each(|(path, node)| self.describe(path, node, &mut below))
+                    }
+                    Err(error) => below.leave_out(&full, &error),
+                }
+            }
+            if add_coordinates {
+                let added = self.nodes.added(&path, progress)?;
+                added.nodes.iter().for_each(|(path, node)| self.describe(path, node, &mut below));
             }
         }
-        documents.sort_keys();
-        Ok(Some(documents))
+        below.documents.sort_keys();
+        Ok(Some(below))
     }
 
-    fn node(&self, path: &str) -> Result<Option<Node>> {
-        match self.store.node(path) {
-            Ok(node) => Ok(Some(node)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error),
+    /// Adds the document of a node.
+    fn describe(&self, path: &str, node: &Node, below: &mut Below) {
+        let document = match node {
+            Node::Array(array) => self.viewed(path, array).map(|viewed| Some(viewed.both())),
+            node => Ok(group_of(node)),
+        };
+        match document {
+            Ok(document) => {
+                let relative = below.relative(path);
+                below.documents.extend(document.map(|document| (relative, document)));
+            }
+            Err(error) => below.leave_out(path, &error),
         }
     }
 
     fn array(&self, path: &str) -> Result<Option<Arc<ViewedArray>>> {
-        if let Some(known) = self.arrays.lock().unwrap_or_else(PoisonError::into_inner).get(path) {
-            return Ok(Some(Arc::clone(known)));
+        if let Some(known) = self.known(path) {
+            return Ok(Some(known));
         }
-        let Some(Node::Array(array)) = self.node(path)? else { return Ok(None) };
-        let view = ArrayView::new(self.store.inner().name(), path, &*array, self.codecs)?;
-        let viewed = Arc::new(ViewedArray { reader: self.store.reader(array), view });
+        let Some(Node::Array(array)) = self.nodes.node(path)? else { return Ok(None) };
+        self.viewed(path, &array).map(Some)
+    }
+
+    fn known(&self, path: &str) -> Option<Arc<ViewedArray>> {
+        self.arrays.lock().unwrap_or_else(PoisonError::into_inner).get(path).map(Arc::clone)
+    }
+
+    fn viewed(&self, path: &str, array: &Arc<dyn Array>) -> Result<Arc<ViewedArray>> {
+        if let Some(known) = self.known(path) {
+            return Ok(known);
+        }
+        let schema = array.schema();
+        let mut spec = ArrayView::spec_of(schema);
+        let coordinates = self.nodes.coordinates(path, &**array)?;
+        self.nodes.target.complete(path, schema, coordinates, &mut spec);
+        let store = &self.nodes.store;
+        let view = ArrayView::new(store.inner().name(), path, &**array, spec, self.codecs)?;
+        let viewed = Arc::new(ViewedArray { reader: store.reader(Arc::clone(array)), view });
         let mut arrays = self.arrays.lock().unwrap_or_else(PoisonError::into_inner);
         if arrays.len() >= MOST_CONSOLIDATED {
             arrays.clear();
         }
         arrays.insert(path.to_owned(), Arc::clone(&viewed));
-        Ok(Some(viewed))
+        Ok(viewed)
+    }
+}
+
+/// The documents below a group, and the nodes that Zarr cannot hold with the reasons, by relative path.
+struct Below {
+    group: String,
+    documents: Map<String, Value>,
+    left_out: Map<String, Value>,
+}
+
+impl Below {
+    fn new(group: &str) -> Self {
+        Self { group: group.to_owned(), documents: Map::new(), left_out: Map::new() }
+    }
+
+    fn relative(&self, path: &str) -> String {
+        path.strip_prefix(&*self.group).unwrap_or(path).trim_start_matches('/').to_owned()
+    }
+
+    fn leave_out(&mut self, path: &str, error: &Error) {
+        // Other messages name paths of this machine.
+        let why = match error {
+            Error::Unsupported { feature, .. } => format!("{feature} is not supported"),
+            _ => "it cannot be read".to_owned(),
+        };
+        self.left_out.insert(self.relative(path), why.into());
+    }
+
+    /// Names the nodes that are left out in the consolidated metadata, where readers ignore unknown names.
+    fn name_left_out(&self, consolidated: &mut Value) {
+        if !self.left_out.is_empty() {
+            consolidated["left_out"] = Value::Object(self.left_out.clone());
+        }
     }
 }
 
@@ -225,14 +312,9 @@ fn gather_v2(gathered: &mut Map<String, Value>, path: &str, document: &Value) {
     gathered.insert(join(path, ".zattrs"), attributes);
 }
 
-/// The document of a node that appears as a group.
+/// The document of a node that is a group.
 fn group_of(node: &Node) -> Option<Value> {
-    match node {
-        Node::Group(attributes) => Some(group_document(attributes)),
-        Node::Table(table) => Some(group_document(&table.schema().attributes)),
-        Node::Geometry(geometry) => Some(group_document(&geometry.schema().attributes)),
-        _ => None,
-    }
+    if let Node::Group(attributes) = node { Some(group_document(attributes)) } else { None }
 }
 
 /// Splits a chunk key into the array and the chunk: the last part `c` followed only by numbers.

@@ -16,16 +16,14 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Answer> {
         Some(path) => path.clone(),
         None => demo()?,
     };
-    let options = options(args)?;
-    let token = options.token.clone();
-    let server = Server::new(&path, options)?;
+    let server = Server::new(&path, options(args)?)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("serve").build();
     let runtime = runtime.map_err(|source| Error::io("server", source))?;
     runtime.block_on(async {
         let address = SocketAddr::new(args.host, args.port);
         let failed = |source| Error::io(address.to_string(), source);
         let listener = tokio::net::TcpListener::bind(address).await.map_err(failed)?;
-        let page = page_address(listener.local_addr().map_err(failed)?, token.as_deref());
+        let page = server.page_address(listener.local_addr().map_err(failed)?);
         // The reader of the address may close the pipe; the server continues.
         let _ = print_address(&server, &path, &page);
         if args.open {
@@ -62,17 +60,6 @@ fn options(args: &ServeArgs) -> Result<ServeOptions> {
         .with_hosts(args.allow_host.clone())
         .with_page(args.page.clone())
         .with_open(open))
-}
-
-/// The address of the page. Browsers cannot open an unspecified address.
-fn page_address(listening: SocketAddr, token: Option<&str>) -> String {
-    let host = match listening.ip() {
-        ip if ip.is_unspecified() => "localhost".to_owned(),
-        std::net::IpAddr::V6(ip) => format!("[{ip}]"),
-        ip => ip.to_string(),
-    };
-    let page = format!("http://{host}:{}/", listening.port());
-    token.map_or_else(|| page.clone(), |token| format!("{page}?token={token}"))
 }
 
 fn print_address(server: &Server, path: &std::path::Path, page: &str) -> Result<()> {

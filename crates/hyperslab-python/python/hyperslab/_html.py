@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -74,16 +75,21 @@ def _filters(array: Array) -> str:
     return " ".join(map(filter_text, array.filters))
 
 
+def _printable(text: str) -> str:
+    """Text on one line of a terminal. Control characters in names would be commands to it."""
+    return "".join("\ufffd" if unicodedata.category(letter) == "Cc" else letter for letter in text)
+
+
 def array_text(array: Array) -> str:
     """One line: path, type, shape, chunks and filters."""
     chunks = f" chunks {array.chunks}" if array.chunks is not None else ""
     filters = f" {_filters(array)}" if array.filters else ""
-    return f"<hyperslab.Array {array.path!r} {array.dtype} {array.shape}{chunks}{filters}>"
+    return _printable(f"<hyperslab.Array {array.path!r} {array.dtype} {array.shape}{chunks}{filters}>")
 
 
 def table_text(table: Table) -> str:
     """One line: path and columns."""
-    return f"<hyperslab.Table {table.path!r} {_table_rows(table)}: {_few(table.columns)}>"
+    return _printable(f"<hyperslab.Table {table.path!r} {_table_rows(table)}: {_few(table.columns)}>")
 
 
 def _table_rows(table: Table) -> str:
@@ -94,7 +100,7 @@ def _table_rows(table: Table) -> str:
 
 def geometry_text(geometry: Geometry) -> str:
     """One line: path, kinds and vertices."""
-    return f"<hyperslab.Geometry {geometry.path!r} {', '.join(geometry.kinds)}: {_vertices(geometry)} vertices>"
+    return _printable(f"<hyperslab.Geometry {geometry.path!r} {', '.join(geometry.kinds)}: {_vertices(geometry)} vertices>")
 
 
 def _few(names: list[str], most: int = 12) -> str:
@@ -125,7 +131,7 @@ def group_text(group: Group, title: str) -> str:
         lines.append(f"  {name}  {_brief(group, name)}".rstrip())
     if len(names) > 20:
         lines.append(f"  … {len(group) - 20} more")
-    return "\n".join(lines)
+    return "\n".join(map(_printable, lines))
 
 
 def _brief(group: Group, name: str) -> str:

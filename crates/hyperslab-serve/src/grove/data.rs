@@ -65,9 +65,23 @@ struct DataRequest<'a> {
     selection: Option<&'a str>,
 }
 
+/// The stored values.
 pub(crate) fn data(parameters: &Parameters, opened: &Opened, job: &Job) -> Result<Answer, Failure> {
+    let entity = Entity::find_dataset(opened, &parameters.path())?;
+    respond(&entity, parameters, job)
+}
+
+/// The values as the file's conventions interpret them: scaled, and NaN where one is missing.
+pub(crate) fn decoded(parameters: &Parameters, opened: &Opened, job: &Job) -> Result<Answer, Failure> {
+    let mut entity = Entity::find_dataset(opened, &parameters.path())?;
+    if let Entity::Array(array) = &mut entity {
+        **array = array.decoded()?;
+    }
+    respond(&entity, parameters, job)
+}
+
+fn respond(entity: &Entity, parameters: &Parameters, job: &Job) -> Result<Answer, Failure> {
     let path = parameters.path();
-    let entity = Entity::find_dataset(opened, &path)?;
     let safe = match parameters.get("dtype") {
         None | Some("origin") => false,
         Some("safe") => true,
@@ -79,7 +93,7 @@ pub(crate) fn data(parameters: &Parameters, opened: &Opened, job: &Job) -> Resul
         flatten: parameters.flag("flatten")?,
         selection: parameters.get("selection"),
     };
-    if let Entity::Array(array) = &entity {
+    if let Entity::Array(array) = entity {
         if array.schema().stored.no_space {
             return null_dataset(&request);
         }
@@ -87,8 +101,8 @@ pub(crate) fn data(parameters: &Parameters, opened: &Opened, job: &Job) -> Resul
             return Ok(answer);
         }
     }
-    let values = selected_values(&path, &entity, request.selection, job)?;
-    let big = matches!(&entity, Entity::Array(array) if is_big_endian(array));
+    let values = selected_values(&path, entity, request.selection, job)?;
+    let big = matches!(entity, Entity::Array(array) if is_big_endian(array));
     let held = job.reserve(encoded_bytes(&values, request.form))?;
     Ok(encode(values, &request, big)?.held(held))
 }

@@ -12,7 +12,7 @@ use crate::work::Job;
 /// The number of bytes read at once.
 const PIECE: u64 = 16 << 20;
 
-/// h5grove's statistics. For floats, only finite values count.
+/// h5grove's statistics. Of floats, only finite values count; of dates, all but "not a time".
 #[derive(Debug, Clone, Default)]
 struct Stats {
     strict_positive_min: Option<f64>,
@@ -130,7 +130,12 @@ fn add_all(values: &Values, stats: &mut Stats) -> Result<(), Failure> {
     let read = numbers_of(&values.dtype).ok_or_else(wrong)?;
     let bytes = values.elements.as_fixed().ok_or_else(wrong)?;
     let size = values.dtype.size().unwrap_or(1).max(1);
+    let not_a_time =
+        matches!(values.dtype, DType::DateTime(_) | DType::Duration(_)).then(|| i64::MIN.to_ne_bytes());
     for (index, element) in bytes.chunks_exact(size).enumerate() {
+        if not_a_time.as_ref().is_some_and(|marker| marker == element) {
+            continue;
+        }
         let number = read(element);
         if number.is_finite() && !values.elements.is_missing(index) {
             stats.add(number);
@@ -142,6 +147,16 @@ fn add_all(values: &Values, stats: &mut Stats) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates_without_a_time_do_not_count() {
+        let ticks = [5_i64, i64::MIN, 9].iter().flat_map(|tick| tick.to_ne_bytes()).collect::<Vec<_>>();
+        let dtype = DType::DateTime(hyperslab::TimeUnit::Second);
+        let values = Values::new(dtype, &[3], hyperslab::Elements::fixed(ticks)).unwrap();
+        let mut stats = Stats::default();
+        add_all(&values, &mut stats).unwrap();
+        assert_eq!((stats.min, stats.max, stats.count), (Some(5.0), Some(9.0), 2.0));
+    }
 
     #[test]
     fn integers_are_truncated_and_empty_is_null() {

@@ -77,6 +77,12 @@ impl PlacedLabels {
         Ok(Self { made, folded, kept, names_labels, same_format })
     }
 
+    /// The labels of arrays of a view, with these coordinates.
+    #[cfg(feature = "zarr")]
+    pub(super) fn of_view(made: CreatedCoordinates, same_format: bool) -> Self {
+        Self { made, folded: HashMap::new(), kept: HashMap::new(), names_labels: false, same_format }
+    }
+
     /// Sets the labels of an array of the target.
     pub(super) fn place(
         &self,

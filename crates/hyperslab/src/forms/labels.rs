@@ -91,7 +91,7 @@ impl HeldLabels {
 }
 
 /// Coordinates created for a target, by path.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct CreatedCoordinates {
     pub(crate) nodes: Vec<(String, Node)>,
     /// Labels that cannot be stored, with the arrays that lose them.

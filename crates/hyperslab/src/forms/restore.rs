@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use super::array::time_marks;
 use super::derived::{Cells, Derived};
 use super::types::parse_type;
-use super::{Form, KIND, MASK, MASK_ENDING, RestoredTable, SHAPE, TABLE, TYPE, text, unmarked};
+use super::{Form, KIND, MASK, MASK_ENDING, RestoredTable, SHAPE, TABLE, TYPE, is_mask_name, text, unmarked};
 
 /// Wraps a store so that its forms are restored.
 pub(crate) fn restored(inner: Arc<dyn Store>) -> Arc<dyn Store> {
@@ -365,7 +365,7 @@ impl Store for Restored {
 
     fn children(&self, path: &str) -> Result<Vec<String>> {
         let mut names = self.inner.children(path)?;
-        if names.iter().any(|name| name.trim_end_matches('_').ends_with(MASK_ENDING)) {
+        if names.iter().any(|name| is_mask_name(name)) {
             let siblings: HashSet<String> = names.iter().cloned().collect();
             names.retain(|name| !self.is_mask(path, name, &siblings));
         }

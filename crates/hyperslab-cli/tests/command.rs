@@ -17,6 +17,14 @@ fn output_of(folder: &Path, code: i32, words: &[&str]) -> String {
     if code == 2 { err.into_owned() } else { out.into_owned() }
 }
 
+/// Runs a command that changes a store, and returns its report. Standard output is for data.
+fn report_of(folder: &Path, words: &[&str]) -> String {
+    let output = tet(folder, words);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!((output.status.code(), &*out), (Some(0), ""), "tet {words:?}\n{err}");
+    err.into_owned()
+}
+
 fn json(folder: &Path, code: i32, words: &[&str]) -> Value {
     serde_json::from_str(&output_of(folder, code, words)).expect("one JSON document")
 }
@@ -153,8 +161,13 @@ fn fragments_are_added_consolidated_and_vacuumed() {
     assert_eq!(values(&["--at", &time]), first);
     let report = json(folder.path(), 0, &["consolidate", "a.tiledb", "--json"]);
     assert_eq!((&report["replaced"], values(&[])), (&2.into(), second.clone()));
-    assert!(output_of(folder.path(), 0, &["consolidate", "a.tiledb"]).contains("nothing to merge"));
-    assert!(output_of(folder.path(), 0, &["vacuum", "a.tiledb"]).contains("2 fragments removed"));
+    assert!(report_of(folder.path(), &["consolidate", "a.tiledb"]).contains("nothing to merge"));
+    assert!(report_of(folder.path(), &["vacuum", "a.tiledb"]).contains("2 fragments removed"));
+    assert!(report_of(folder.path(), &["repair", "x.tet"]).contains("nothing to fix"));
+    assert!(
+        report_of(folder.path(), &["repair", "x.tet", "--salvage", "saved.tet"]).contains("nothing lost")
+    );
+    assert!(report_of(folder.path(), &["clean", "."]).contains("nothing to remove"));
     assert_eq!(json(folder.path(), 0, &["vacuum", "a.tiledb", "--json"])["removed"], 0);
     assert_eq!(values(&[]), second);
     output_of(folder.path(), 0, &["verify", "a.tiledb", "--deep"]);
@@ -294,4 +307,34 @@ fn nodes_may_have_brackets_in_their_names() {
     // If no node has that name, its end is a selection.
     assert_eq!(read(&["/m[1:4]"]), serde_json::json!([1, 1, 1]));
     assert!(output_of(folder.path(), 2, &["read", "s.zarr", "/n[0]"]).contains("/n[0]"));
+}
+
+/// A server that starts without its store would answer every request with an error.
+#[test]
+fn an_address_without_a_store_is_not_served() {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/none.h5", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ =
+                stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        }
+    });
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tet"))
+        .args(["serve", &url, "--port", "0"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("tet starts");
+    // It announces itself or fails.
+    let mut line = [0; 1];
+    let announced = child.stdout.as_mut().expect("output").read(&mut line).expect("output") > 0;
+    if announced {
+        child.kill().expect("stopped");
+    }
+    let output = child.wait_with_output().expect("tet ends");
+    let why = String::from_utf8_lossy(&output.stderr);
+    assert!(!announced && output.status.code() == Some(2) && why.contains("none.h5"), "{why}");
 }

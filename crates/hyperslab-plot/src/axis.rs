@@ -2,7 +2,9 @@
 
 use hyperslab::driver::{AxisPositions, Labels, element_to_json, element_to_text};
 use hyperslab::{ArrayReader, Calendar, DType, Node, OpenStore, Positions, Result, TimeAxis, TimeUnit};
+use serde_json::Value;
 
+use crate::samples::Samples;
 use crate::ticks::{self, Tick};
 
 /// The maximum number of coordinates to read. Longer axes are sampled.
@@ -35,42 +37,6 @@ pub(crate) enum Scale {
     Times { samples: Samples, calendar: Calendar },
     /// Each coordinate has a text.
     Texts(Vec<(f64, String)>),
-}
-
-/// Positions and their numbers, ordered by position. Times are seconds since `origin`.
-#[derive(Debug, Clone)]
-pub(crate) struct Samples {
-    points: Vec<(f64, f64)>,
-    origin: i128,
-}
-
-impl Samples {
-    /// Returns `None` unless the numbers strictly ascend or descend.
-    fn monotonic(points: Vec<(f64, f64)>, origin: i128) -> Option<Self> {
-        let rising = points.windows(2).all(|pair| pair[0].1 < pair[1].1);
-        let falling = points.windows(2).all(|pair| pair[0].1 > pair[1].1);
-        (points.len() > 1 && (rising || falling)).then_some(Self { points, origin })
-    }
-
-    fn is_falling(&self) -> bool {
-        self.points[0].1 > self.points[1].1
-    }
-
-    /// The number at a position, extrapolated up to half a cell beyond the ends.
-    fn number(&self, position: f64) -> f64 {
-        let at = self.points.partition_point(|(own, _)| *own <= position).clamp(1, self.points.len() - 1);
-        let ((p0, n0), (p1, n1)) = (self.points[at - 1], self.points[at]);
-        n0 + (n1 - n0) * (position - p0) / (p1 - p0)
-    }
-
-    /// The position of a number.
-    fn position(&self, number: f64) -> f64 {
-        let falling = self.is_falling();
-        let before = |(_, own): &(f64, f64)| if falling { *own >= number } else { *own <= number };
-        let at = self.points.partition_point(before).clamp(1, self.points.len() - 1);
-        let ((p0, n0), (p1, n1)) = (self.points[at - 1], self.points[at]);
-        p0 + (p1 - p0) * (number - n0) / (n1 - n0)
-    }
 }
 
 impl Axis {
@@ -160,6 +126,54 @@ impl Axis {
         Some((samples.number(self.range.1) - samples.number(self.range.0)).abs())
     }
 
+    /// Its numbers, if its cells have different widths.
+    const fn uneven(&self) -> Option<&Samples> {
+        match &self.scale {
+            Scale::Numbers { samples, .. } | Scale::Times { samples, .. } if !samples.is_even() => {
+                Some(samples)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns true if all cells have the same width.
+    pub(crate) const fn is_even(&self) -> bool {
+        self.uneven().is_none()
+    }
+
+    /// The relative place of a position: 0 at the start of the axis, 1 at its end.
+    pub(crate) fn share(&self, at: f64) -> f64 {
+        let (low, high) = self.range;
+        match self.uneven() {
+            Some(samples) => {
+                let (first, last) = (samples.number(low), samples.number(high));
+                (samples.number(at) - first) / (last - first)
+            }
+            None => (at - low) / (high - low),
+        }
+    }
+
+    /// The position at a relative place.
+    pub(crate) fn at_share(&self, share: f64) -> f64 {
+        let (low, high) = self.range;
+        match self.uneven() {
+            Some(samples) => {
+                let (first, last) = (samples.number(low), samples.number(high));
+                samples.position(first + share * (last - first))
+            }
+            None => low + share * (high - low),
+        }
+    }
+
+    /// The coordinate at a position, as JSON; `None` if the axis has no coordinates.
+    pub(crate) fn coordinate(&self, position: f64) -> Option<Value> {
+        match &self.scale {
+            Scale::Numbers { samples, .. } => Some(samples.number(position).into()),
+            Scale::Times { .. } | Scale::Texts(_) => Some(self.text(position).into()),
+            Scale::Values { .. } | Scale::Counts | Scale::Index { .. } => None,
+        }
+    }
+
     /// The coordinate at a position, as text.
     pub(crate) fn text(&self, position: f64) -> String {
         match &self.scale {
@@ -168,7 +182,7 @@ impl Axis {
             Scale::Numbers { samples, .. } => short(samples.number(position)),
             Scale::Times { samples, calendar } => {
                 let seconds = samples.number(position);
-                calendar.text(samples.origin + (seconds * 1e3).round() as i128 * 1_000_000_000_000_000)
+                calendar.text(samples.origin() + (seconds * 1e3).round() as i128 * 1_000_000_000_000_000)
             }
             Scale::Texts(texts) => {
                 let near = texts
@@ -213,13 +227,14 @@ impl Axis {
             }
             Scale::Times { samples, calendar } => {
                 let instant = |position: f64| {
-                    samples.origin + (samples.number(position) * 1e3).round() as i128 * 1_000_000_000_000_000
+                    samples.origin()
+                        + (samples.number(position) * 1e3).round() as i128 * 1_000_000_000_000_000
                 };
                 let (a, b) = (instant(low), instant(high));
                 ticks::times(*calendar, a.min(b), a.max(b), most)
                     .into_iter()
                     .map(|(instant, label)| Tick {
-                        at: samples.position((instant - samples.origin) as f64 / 1e18),
+                        at: samples.position((instant - samples.origin()) as f64 / 1e18),
                         label,
                     })
                     .filter(|tick| inside(&tick.at))
@@ -428,6 +443,30 @@ mod tests {
         assert_eq!(marks[1].label, "2000-07");
         assert!((marks[1].at - 181.5).abs() < 1e-6, "{marks:?}");
         assert_eq!(axis.text(365.5), "2001-01-01");
+    }
+
+    #[test]
+    fn cells_of_irregular_coordinates_have_different_widths() {
+        let numbers = [0.0, 1.0, 2.0, 10.0, 20.0, 100.0];
+        let points = numbers.iter().enumerate().map(|(at, number)| (at as f64 + 0.5, *number)).collect();
+        let axis = Axis {
+            label: String::new(),
+            range: (0.0, 6.0),
+            downwards: false,
+            scale: numbers_scale(points, None, false).unwrap(),
+        };
+        // The cells extend from -0.5 to 140.
+        for (position, number) in
+            [(0.0, -0.5), (0.5, 0.0), (3.0, 6.0), (3.5, 10.0), (5.0, 60.0), (6.0, 140.0)]
+        {
+            let share = axis.share(position);
+            assert!((share - (number + 0.5) / 140.5).abs() < 1e-12, "{position} is at {share}");
+            assert!((axis.at_share(share) - position).abs() < 1e-9);
+        }
+        assert!(!axis.is_even());
+        // Ticks are at their numbers, at equal distances.
+        let places: Vec<f64> = axis.ticks(4).iter().map(|tick| axis.share(tick.at)).collect();
+        assert!(places.windows(3).all(|three| ((three[2] - three[1]) - (three[1] - three[0])).abs() < 1e-9));
     }
 
     #[test]

@@ -1,12 +1,18 @@
 //! The content of a panel.
 
+use std::borrow::Cow;
+
+use crate::axis::Axis;
 use crate::color::{ColorMap, ColorScale};
-use crate::figure::{Content, PointColor};
+use crate::figure::{Content, Panel, PointColor};
 use crate::layout::PlacedPanel;
 use crate::scene::{Color, Point, Scene, Shape};
 
 /// The colour of lines and bars.
 pub(crate) const ACCENT: Color = Color::rgb(0x2b, 0x6c, 0xb0);
+
+/// The maximum number of columns and rows for cells of irregular coordinates.
+const MAX_SPREAD: usize = 8192;
 
 /// Distinct colours for groups.
 pub(crate) const GROUPS: [Color; 10] = [
@@ -26,8 +32,11 @@ pub(crate) fn draw(scene: &mut Scene, place: &PlacedPanel<'_>, scale: Option<&Co
     match &place.panel.content {
         Content::Heat { cells, columns, rows } => {
             let Some(scale) = scale else { return };
-            let pixels = heat_pixels(cells, *columns, place.panel.y.downwards, scale);
-            let (columns, rows) = (*columns as u32, *rows as u32);
+            let page = (2.0 * place.frame.width, 2.0 * place.frame.height);
+            let (cells, columns, rows) =
+                spread(cells, (*columns, *rows), place.panel, (page.0 as usize, page.1 as usize));
+            let pixels = heat_pixels(&cells, columns, place.panel.y.downwards, scale);
+            let (columns, rows) = (columns as u32, rows as u32);
             scene.shapes.push(Shape::Image { frame: place.frame, columns, rows, pixels });
         }
         Content::Line { points } => line(scene, place, points),
@@ -35,6 +44,36 @@ pub(crate) fn draw(scene: &mut Scene, place: &PlacedPanel<'_>, scale: Option<&Co
         Content::Bars { edges, counts } => bars(scene, place, edges, counts),
         Content::Points { points, color, lines } => drawn_points(scene, place, points, (color, scale), lines),
     }
+}
+
+/// Cells of an irregular axis repeated, so that each takes its share of the axis. `room` is the number of columns and rows to use
+/// for that. Returns the cells and the number of columns and rows.
+pub(crate) fn spread<'a>(
+    cells: &'a [f64],
+    (columns, rows): (usize, usize),
+    panel: &Panel,
+    room: (usize, usize),
+) -> (Cow<'a, [f64]>, usize, usize) {
+    if panel.x.is_even() && panel.y.is_even() {
+        return (Cow::Borrowed(cells), columns, rows);
+    }
+    // The cell of each column or row of the result.
+    let sources = |axis: &Axis, count: usize, room: usize| -> Vec<usize> {
+        if axis.is_even() {
+            return (0..count).collect();
+        }
+        let room = room.clamp(1, MAX_SPREAD);
+        let (low, high) = axis.range;
+        let cell = |number: usize| {
+            let at = axis.at_share((number as f64 + 0.5) / room as f64);
+            (((at - low) / (high - low) * count as f64) as usize).min(count.saturating_sub(1))
+        };
+        (0..room).map(cell).collect()
+    };
+    let (across, down) = (sources(&panel.x, columns, room.0), sources(&panel.y, rows, room.1));
+    let row =
+        |row: &usize| across.iter().map(move |column| cells[row * columns + column]).collect::<Vec<_>>();
+    (Cow::Owned(down.iter().flat_map(row).collect()), across.len(), down.len())
 }
 
 /// Cells as colours, from the top row to the bottom row.

@@ -120,7 +120,25 @@ fn number(value: f64) -> Value {
 }
 
 fn panel_json(panel: &Panel) -> Value {
-    let axis = |axis: &Axis| json!({"label": axis.label, "range": [axis.range.0, axis.range.1]});
+    let axis = |axis: &Axis, positions: Vec<f64>| {
+        let mut told = json!({"label": axis.label, "range": [axis.range.0, axis.range.1]});
+        let coordinates: Option<Vec<Value>> = positions.iter().map(|at| axis.coordinate(*at)).collect();
+        if let Some(coordinates) = coordinates.filter(|coordinates| !coordinates.is_empty()) {
+            told["coordinates"] = coordinates.into();
+        }
+        told
+    };
+    // The centres of equal parts of an axis.
+    let centres = |axis: &Axis, count: usize| -> Vec<f64> {
+        let (low, high) = axis.range;
+        (0..count).map(|number| low + (number as f64 + 0.5) / count as f64 * (high - low)).collect()
+    };
+    let (across, down) = match &panel.content {
+        Content::Heat { columns, rows, .. } => (centres(&panel.x, *columns), centres(&panel.y, *rows)),
+        Content::Line { points } => (points.iter().map(|(x, _)| *x).collect(), Vec::new()),
+        Content::Band { pieces } => (centres(&panel.x, pieces.len()), Vec::new()),
+        Content::Bars { .. } | Content::Points { .. } => (Vec::new(), Vec::new()),
+    };
     let numbers = |values: &[f64]| values.iter().map(|value| number(*value)).collect::<Value>();
     let content = match &panel.content {
         Content::Heat { cells, columns, .. } => {
@@ -141,8 +159,8 @@ fn panel_json(panel: &Panel) -> Value {
     let mut object = json!({
         "kind": panel.content.kind(),
         "title": panel.title,
-        "x": axis(&panel.x),
-        "y": axis(&panel.y),
+        "x": axis(&panel.x, across),
+        "y": axis(&panel.y, down),
     });
     if let (Value::Object(object), Value::Object(content)) = (&mut object, content) {
         object.extend(content);

@@ -33,6 +33,8 @@ struct Page<'a> {
     scene: Scene,
     /// The positions of the panels.
     frames: Vec<Frame>,
+    /// The bottom of the panels whose ticks were labelled last, and the end of the last label.
+    labelled: (f32, f32),
     columns: usize,
 }
 
@@ -72,7 +74,8 @@ impl<'a> Page<'a> {
             background: Color::rgb(255, 255, 255),
             shapes: Vec::new(),
         };
-        Self { figure, scene, frames: (0..count).map(frame).collect(), columns }
+        let frames = (0..count).map(frame).collect();
+        Self { figure, scene, frames, labelled: (0.0, 0.0), columns }
     }
 
     fn draw(&mut self) {
@@ -166,7 +169,10 @@ impl<'a> Page<'a> {
         for tick in ticks {
             let x = place.x(tick.at);
             self.scene.line(vec![(x, frame.bottom()), (x, frame.bottom() + TICK)], 0.8, SPINE);
-            if shown {
+            let half = text::width(&tick.label, SMALL) / 2.0;
+            let (row, end) = self.labelled;
+            if shown && (row != frame.bottom() || x - half > end + 4.0) {
+                self.labelled = (frame.bottom(), x + half);
                 let at = (x, frame.bottom() + TICK + SMALL + 1.0);
                 self.scene.text(at, &*tick.label, (SMALL, INK), Anchor::Middle);
             }
@@ -251,13 +257,11 @@ pub(crate) struct PlacedPanel<'a> {
 
 impl PlacedPanel<'_> {
     pub(crate) fn x(&self, at: f64) -> f32 {
-        let (low, high) = self.panel.x.range;
-        self.frame.x + ((at - low) / (high - low)) as f32 * self.frame.width
+        self.frame.x + self.panel.x.share(at) as f32 * self.frame.width
     }
 
     pub(crate) fn y(&self, at: f64) -> f32 {
-        let (low, high) = self.panel.y.range;
-        let share = ((at - low) / (high - low)) as f32;
+        let share = self.panel.y.share(at) as f32;
         self.frame.y + self.frame.height * if self.panel.y.downwards { share } else { 1.0 - share }
     }
 }
@@ -275,8 +279,8 @@ fn x_ticks(axis: &Axis, width: f32) -> Vec<Tick> {
     loop {
         let ticks = axis.ticks(most);
         let widest = ticks.iter().map(|tick| text::width(&tick.label, SMALL)).fold(0.0, f32::max);
-        let span = (axis.range.1 - axis.range.0).abs();
-        let gaps = ticks.windows(2).map(|pair| (pair[1].at - pair[0].at).abs() / span * f64::from(width));
+        let place = |tick: &Tick| axis.share(tick.at) * f64::from(width);
+        let gaps = ticks.windows(2).map(|pair| (place(&pair[1]) - place(&pair[0])).abs());
         let nearest = gaps.fold(f64::INFINITY, f64::min);
         if most <= 1 || f64::from(widest) + 12.0 <= nearest {
             return ticks;
@@ -309,7 +313,8 @@ fn margins(figure: &Figure, height: f32) -> Margins {
         right: bar + MARGIN,
         top: MARGIN + TITLE + subtitle + if several { SMALL + 16.0 } else { 10.0 },
         bottom: TICK + SMALL + LABEL + 12.0 + MARGIN,
-        gaps: (12.0, SMALL + 14.0),
+        // The labels at the ends of neighbouring panels must not touch each other.
+        gaps: ((x_labels + 6.0).clamp(12.0, 48.0), SMALL + 14.0),
     }
 }
 

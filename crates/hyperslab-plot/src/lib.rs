@@ -38,6 +38,7 @@ mod layout;
 mod make;
 mod points;
 mod raster;
+mod samples;
 mod scene;
 mod svg;
 pub mod terminal;

@@ -106,10 +106,11 @@ pub fn plot(store: &OpenStore, node: &str, selection: &Selection, options: &Plot
             Err(Error::invalid("a geometry is selected by --box, --object, --group and --level"))
         }
         Node::Geometry(_) => points::figure(&store.geometry(node)?, node, options),
-        other => Err(Error::invalid(format!(
-            "{node} is {}: only arrays and geometries can be plotted; choose one of its nodes",
-            other.kind().one()
-        ))),
+        other => {
+            let hint = if matches!(other, Node::Group(_)) { "; choose one of its nodes" } else { "" };
+            let kind = other.kind().one();
+            Err(Error::invalid(format!("{node} is {kind}: only arrays and geometries can be plotted{hint}")))
+        }
     }
 }
 

@@ -49,7 +49,8 @@ pub(crate) fn figure(reader: &GeometryReader, node: &str, options: &PlotOptions)
     };
     let mut parts = vec![format!("{} vertices", selected.vertices())];
     if !lines.is_empty() {
-        parts.push(format!("{} lines", lines.len()));
+        let is_mesh = reader.schema().kinds.iter().any(|kind| kind == "mesh");
+        parts.push(format!("{} {}", lines.len(), if is_mesh { "faces" } else { "lines" }));
     }
     if let Some(level) = level {
         parts.push(format!("level {level}"));

@@ -266,3 +266,98 @@ fn a_line_without_values_says_so() -> Result<()> {
     assert_eq!(figure.subtitle, "all values are missing");
     Ok(())
 }
+
+/// A file with `/v` over the coordinates of `/x` and `/y`: rows 0, 1, 2 …
+fn over_coordinates(folder: &std::path::Path, x: &[f64], y: &[f64]) -> Result<OpenStore> {
+    let path = folder.join("coordinates.nc");
+    let (format, variant) = format_named("netcdf4")?;
+    let mut sink = hyperslab::create(&path, format, &CreateOptions::default().with_variant(variant))?;
+    let cells: Vec<f64> = (0..x.len() * y.len()).map(|cell| cell as f64).collect();
+    let (wide, high) = (x.len() as u64, y.len() as u64);
+    for (name, dims, values, shape) in [
+        ("/x", &["x"][..], x, &[wide][..]),
+        ("/y", &["y"], y, &[high]),
+        ("/v", &["y", "x"], &cells, &[high, wide]),
+    ] {
+        let mut spec = ArraySpec::new(DType::Float64, Grid::new(shape, shape)?);
+        spec.dimensions = dims.iter().map(|name| Some((*name).to_owned())).collect();
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        let values = Values::new(DType::Float64, shape, Elements::fixed(bytes))?;
+        let target = RegionWriter::new(sink.array(name, &spec)?, DType::Float64, spec.fill.clone());
+        let start = shape.iter().map(|_| 0).collect();
+        target.assign(&Region { start, shape: shape.into() }, &values)?;
+        target.finish()?;
+    }
+    sink.commit()?;
+    hyperslab::open(&path)
+}
+
+#[test]
+fn irregular_coordinates_have_their_distances() -> Result<()> {
+    let folder = tempfile::tempdir().map_err(|error| hyperslab::Error::io("folder", error))?;
+    let store = over_coordinates(folder.path(), &[0.0, 1.0, 2.0, 10.0, 20.0, 100.0], &[0.0, 10.0])?;
+    let options = PlotOptions {
+        range: Some((0.0, 11.0)),
+        map: Some(ColorMap::named("viridis")?),
+        ..Default::default()
+    };
+    let figure = plot(&store, "/v", &Selection::all(), &options)?;
+    // The cell of x = 100 extends from 60 to 140, of -0.5 to 140.
+    let picture = pixels(&figure)?;
+    let map = ColorMap::named("viridis")?;
+    // The longest run in a row, because the colour bar has all colours.
+    let span = |value: f64| {
+        let color = map.at(value / 11.0);
+        let same = |pixel: &tiny_skia::PremultipliedColorU8| {
+            (pixel.red(), pixel.green(), pixel.blue()) == (color.red, color.green, color.blue)
+        };
+        let rows = picture.pixels().chunks(picture.width() as usize);
+        let cells = rows.flat_map(move |row| row.split(move |pixel| !same(pixel)).map(<[_]>::len));
+        cells.max().unwrap_or(0) as f64
+    };
+    let (narrow, wide) = (span(4.0), span(5.0));
+    assert!((wide / narrow - 80.0 / 45.0).abs() < 0.1, "{wide} to {narrow}");
+    let told = figure.to_json();
+    let coordinates = &told["panels"][0]["x"]["coordinates"];
+    assert_eq!(*coordinates, serde_json::json!([0.0, 1.0, 2.0, 10.0, 20.0, 100.0]));
+    // A line has the same distances: its last segment takes 80 of 140.5.
+    let line = plot(&store, "/v", &"[0, :]".parse()?, &PlotOptions::default())?;
+    let svg = line.to_svg(SIZE)?;
+    let points = svg.split("<polyline").find(|part| part.contains("2b6cb0")).unwrap_or_default();
+    let points = points.split("points=\"").nth(1).and_then(|text| text.split('"').next()).unwrap_or_default();
+    let x: Vec<f64> =
+        points.split_whitespace().filter_map(|pair| pair.split(',').next()?.parse().ok()).collect();
+    assert_eq!(x.len(), 6, "{svg}");
+    assert!(((x[5] - x[4]) / (x[5] - x[0]) - 0.8).abs() < 0.01, "{x:?}");
+    Ok(())
+}
+
+#[test]
+fn labels_of_neighbouring_panels_do_not_touch() -> Result<()> {
+    let options = PlotOptions { panels: 2, ..Default::default() };
+    let longitudes: Vec<f64> = (0..37).map(|step| f64::from(step) * 10.0 - 180.0).collect();
+    let folder = tempfile::tempdir().map_err(|error| hyperslab::Error::io("folder", error))?;
+    let store = over_coordinates(folder.path(), &longitudes, &[0.0, 10.0])?;
+    let figure = plot(&store, "/v", &Selection::all(), &options)?;
+    let several = Figure { panels: vec![figure.panels[0].clone(), figure.panels[0].clone()], ..figure };
+    for width in [240.0, 320.0, 500.0, 900.0] {
+        let svg = several.to_svg((width, 200.0))?;
+        let mut labels: Vec<(f32, f32, f32)> = Vec::new();
+        for part in svg.split("<text").skip(1).filter(|part| part.contains("anchor=\"middle\"")) {
+            let number = |name: &str| -> Option<f32> {
+                part.split(&format!(" {name}=\"")).nth(1)?.split('"').next()?.parse().ok()
+            };
+            let text = part.split('>').nth(1).and_then(|text| text.split('<').next()).unwrap_or_default();
+            if let (Some(x), Some(y)) = (number("x"), number("y")) {
+                let half = crate::text::width(text, 10.0) / 2.0;
+                labels.push((y, x - half, x + half));
+            }
+        }
+        labels.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        assert!(labels.len() > 2, "{svg}");
+        for pair in labels.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+            assert!(pair[1].1 > pair[0].2 + 2.0, "{width}: {pair:?}");
+        }
+    }
+    Ok(())
+}

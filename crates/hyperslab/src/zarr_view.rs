@@ -209,7 +209,7 @@ impl ZarrView {
     }
 
     fn known(&self, path: &str) -> Option<Arc<ViewedArray>> {
-        self.arrays.lock().unwrap_or_else(PoisonError::into_inner).get(path).map(Arc::clone)
+        self.arrays.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
     }
 
     fn viewed(&self, path: &str, array: &Arc<dyn Array>) -> Result<Arc<ViewedArray>> {

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &CleanArgs) -> Result<Answer> {
             .collect();
         output::print_json(&json!({ "folder": args.folder.display().to_string(), "leftovers": leftovers }))?;
     } else {
-        output::print(|out| {
+        output::report(|out| {
             for own in &found {
                 let about = format!("{}  {}", pretty::bytes(own.bytes), word(&own.state));
                 writeln!(out, "  {}  {}", own.path.display(), paint::dim(about))?;

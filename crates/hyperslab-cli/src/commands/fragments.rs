@@ -69,7 +69,7 @@ pub(crate) fn evolve(args: &EvolveArgs) -> Result<Answer> {
         .filter(|(names, _)| !names.is_empty())
         .map(|(names, word)| format!("{} {would}{word}", names.join(", ")))
         .collect();
-    output::print(|out| {
+    output::report(|out| {
         let path = args.open.path.display();
         writeln!(out, "{} {path}  {}", paint::good(sign), paint::dim(message.join("; ")))
     })?;
@@ -80,7 +80,7 @@ fn answer(open: &OpenArgs, as_json: bool, word: &str, count: u64, message: &str)
     if as_json {
         output::print_json(&json!({ "path": open.path.display().to_string(), word: count }))?;
     } else {
-        output::print(|out| {
+        output::report(|out| {
             writeln!(out, "{} {}  {}", paint::good("✓"), open.path.display(), paint::dim(message))
         })?;
     }

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result<Answer> {
             "remaining": repair.remaining,
         }))?;
     } else {
-        output::print(|out| {
+        output::report(|out| {
             let (mark, done) = if repair.applied { ("✓", "fixed") } else { ("·", "can be fixed") };
             for fix in &repair.fixes {
                 writeln!(out, "  {} {:<22} {}", paint::good(mark), fix.code, paint::dim(&fix.message))?;
@@ -73,7 +73,7 @@ fn save(args: &RepairArgs, target: &Path) -> Result<Answer> {
         }))?;
         return Ok(answer);
     }
-    output::print(|out| {
+    output::report(|out| {
         for of_node in report.lost.chunk_by(|one, other| one.node == other.node) {
             list_losses_of_node(of_node, out)?;
         }

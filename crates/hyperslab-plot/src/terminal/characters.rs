@@ -3,7 +3,7 @@
 use super::Graphics;
 use crate::axis::Axis;
 use crate::color::ColorScale;
-use crate::content::{ACCENT, heat_pixels, point_color};
+use crate::content::{ACCENT, heat_pixels, point_color, spread};
 use crate::figure::{Content, Figure, Panel};
 use crate::scene::Color;
 use crate::ticks;
@@ -107,7 +107,7 @@ fn palette_index(color: Color) -> u8 {
 pub(super) fn draw(figure: &Figure, graphics: Graphics, columns: usize, rows: usize) -> String {
     let mut out = String::new();
     let mut head = |text: &str| {
-        let text: String = text.chars().filter(|character| !character.is_control()).take(columns).collect();
+        let text = fitted(text, columns);
         if !text.is_empty() {
             out.push_str(&text);
             out.push('\n');
@@ -150,7 +150,7 @@ pub(super) fn draw(figure: &Figure, graphics: Graphics, columns: usize, rows: us
 fn color_bar(scale: &ColorScale, label: &str, graphics: Graphics, columns: usize) -> String {
     let ends = ticks::texts(&[scale.low, scale.high]);
     let ends = [short(scale.low, &ends[0]), short(scale.high, &ends[1])];
-    let label: String = label.chars().filter(|character| !character.is_control()).take(columns / 3).collect();
+    let label = fitted(label, columns / 3);
     let used = ends.iter().map(|end| end.chars().count()).sum::<usize>() + label.chars().count() + 4;
     let length = columns.saturating_sub(used).clamp(8, 32);
     let mut sheet = Sheet::new(columns, 1);
@@ -167,6 +167,19 @@ fn color_bar(scale: &ColorScale, label: &str, graphics: Graphics, columns: usize
     }
     sheet.text(start + length + 1, 0, &format!("{} {label}", ends[1]));
     sheet.write(graphics)
+}
+
+/// A text without control characters in at most this many columns. A shortened label keeps its unit.
+fn fitted(text: &str, columns: usize) -> String {
+    let text: Vec<char> = text.chars().filter(|character| !character.is_control()).collect();
+    if text.len() <= columns {
+        return text.into_iter().collect();
+    }
+    let unit = text.windows(2).rposition(|pair| pair == [' ', '[']).filter(|_| text.last() == Some(&']'));
+    let unit = unit.map_or(&[][..], |at| &text[at..]);
+    let unit = if unit.len() <= columns / 2 { unit } else { &[] };
+    let kept = &text[..columns.saturating_sub(unit.len() + 1)];
+    kept.iter().chain(['…'].iter().take(columns)).chain(unit).collect()
 }
 
 /// Four significant digits are enough beside a colour bar.
@@ -198,7 +211,7 @@ fn panel_sheet(figure: &Figure, panel: &Panel, graphics: Graphics, (columns, row
     }
     let mut sheet = Sheet::new(columns, titled + high + below);
     if titled == 1 {
-        sheet.text(margin, 0, &panel.title.chars().take(wide).collect::<String>());
+        sheet.text(margin, 0, &fitted(&panel.title, wide));
     }
     let place = PanelGrid { panel, wide, high, margin, top: titled };
     match &panel.content {
@@ -234,7 +247,7 @@ impl PanelGrid<'_> {
         for tick in marks {
             let row = (share(&self.panel.y, tick.at, true) * self.high as f64) as usize;
             let row = self.top + row.min(self.high - 1);
-            let label: String = tick.label.chars().take(self.margin - 2).collect();
+            let label = fitted(&tick.label, self.margin - 2);
             sheet.text(self.margin - 2 - label.chars().count(), row, &label);
             sheet.put(self.margin - 1, row, Cell { character: '┤', ..EMPTY });
         }
@@ -252,7 +265,7 @@ impl PanelGrid<'_> {
         }
         let (x, y) = (&self.panel.x.label, &self.panel.y.label);
         let label = if y.is_empty() { x.clone() } else { format!("{y} ↑   {x} →") };
-        sheet.text(self.margin, under + 1, &label.chars().take(self.wide).collect::<String>());
+        sheet.text(self.margin, under + 1, &fitted(&label, self.wide));
     }
 
     /// Two cells per character: the upper one as foreground, the lower one as background.
@@ -266,7 +279,8 @@ impl PanelGrid<'_> {
         let Some(scale) = scale else { return };
         let down = self.panel.y.downwards;
         let halves = if graphics == Graphics::Plain { self.high } else { 2 * self.high };
-        let cells = resampled(cells, (columns, rows), (self.wide, halves));
+        let (cells, columns, rows) = spread(cells, (columns, rows), self.panel, (8 * self.wide, 8 * halves));
+        let cells = resampled(&cells, (columns, rows), (self.wide, halves));
         if graphics == Graphics::Plain {
             for (place, value) in cells.iter().enumerate() {
                 let row = if down { place / self.wide } else { self.high - 1 - place / self.wide };
@@ -319,11 +333,12 @@ impl PanelGrid<'_> {
                 }
             }
             Content::Band { pieces } => {
-                let each = 2.0 * self.wide as f64 / pieces.len().max(1) as f64;
+                let (from, to) = self.panel.x.range;
+                let each = (to - from) / pieces.len().max(1) as f64;
                 for (number, (low, high)) in
                     pieces.iter().enumerate().filter(|(_, piece)| piece.0.is_finite())
                 {
-                    let at = (number as f64 + 0.5) * each;
+                    let at = x(from + (number as f64 + 0.5) * each);
                     braille.line((at, y(*high)), (at, y(*low)), ACCENT);
                 }
             }
@@ -351,8 +366,7 @@ impl PanelGrid<'_> {
 
 /// The relative position along an axis, from the left or from the top.
 fn share(axis: &Axis, at: f64, vertical: bool) -> f64 {
-    let (low, high) = axis.range;
-    let share = (at - low) / (high - low);
+    let share = axis.share(at);
     if vertical && !axis.downwards { 1.0 - share } else { share }
 }
 
@@ -427,6 +441,14 @@ mod tests {
         assert_eq!(resampled(&cells, (2, 2), (1, 1)), [2.0]);
         assert_eq!(resampled(&cells[..2], (2, 1), (4, 1)), [1.0, 1.0, 2.0, 2.0]);
         assert!(resampled(&cells[3..], (1, 1), (1, 1))[0].is_nan());
+    }
+
+    #[test]
+    fn shortened_labels_keep_their_unit() {
+        assert_eq!(fitted("2 metre temperature [K]", 30), "2 metre temperature [K]");
+        assert_eq!(fitted("2 metre temperature [K]", 16), "2 metre tem… [K]");
+        assert_eq!(fitted("a very long\x1b title", 8), "a very …");
+        assert_eq!(fitted("ab", 0), "");
     }
 
     #[test]

@@ -9,6 +9,9 @@ use super::SparseTable;
 use super::reader::FragmentReader;
 use crate::store::TileDbStore;
 
+/// The maximum number of visited nodes. A limit is needed because a group can contain itself.
+const MOST_NODES: usize = 1 << 16;
+
 /// A fragment that cannot be read.
 #[derive(Debug)]
 pub(crate) struct DamagedFragment {
@@ -33,7 +36,12 @@ impl fmt::Display for DamagedFragment {
 /// The fragments of all sparse arrays that cannot be read. Reads everything.
 pub(crate) fn damaged_fragments(store: &TileDbStore) -> Result<Vec<DamagedFragment>> {
     let (mut damaged, mut pending) = (Vec::new(), vec!["/".to_owned()]);
+    let mut visited = 0;
     while let Some(node) = pending.pop() {
+        visited += 1;
+        if visited > MOST_NODES {
+            return Err(Error::invalid(format!("{}: more than {MOST_NODES} nodes", store.name())));
+        }
         if let Some(table) = store.sparse_table(&node)? {
             damaged.extend(table.damaged(&node)?);
         } else if let Ok(Node::Group(_)) = store.node(&node) {

@@ -224,9 +224,22 @@ fn mistakes_get_a_next_step() {
     days(folder, "days.zarr", &[0.0, 1.0], 5.0);
     std::fs::write(folder.join("t.csv"), "type,n\nNK,1\n").expect("a file");
     output_of(folder, 0, &["convert", "days.zarr", "d.tiledb", "--node", "v"]);
+    output_of(folder, 0, &["convert", "days.zarr", "days.nc3"]);
+    days(folder, "late.zarr", &[2.0], 5.0);
+    std::fs::write(folder.join("few.csv"), "x,v\n1,1\n2,7\n").expect("a file");
+    std::fs::write(folder.join("far.csv"), "x,v\n2,3\n9,3\n").expect("a file");
+    output_of(folder, 0, &["convert", "few.csv", "few.tiledb", "--dimensions", "x", "--order", "hilbert"]);
     for (words, expected) in [
         (&["plot", "days.zarr", "v", "--cmap", "virdis"][..], "did you mean viridis?"),
         (&["evolve", "d.tiledb", "--add", "q:int17"], "no type int17; did you mean int16?"),
+        (
+            &["append", "late.zarr", "days.nc3", "--along", "time"],
+            "dimension time is fixed, because it is no record",
+        ),
+        (
+            &["convert", "far.csv", "few.tiledb", "--append"],
+            "row 2 lies outside the domain of dimension \"x\", which is 1 to 2",
+        ),
         (&["info", "day.zarr"], "next: did you mean days.zarr?"),
         (&["info", "none/x.h5"], "none is no folder"),
         (&["query", "days.zarr", "v", "--mean", "time=0:1"], "a selection, which comes before the operation"),

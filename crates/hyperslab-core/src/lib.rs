@@ -32,7 +32,7 @@
 //! | `stored` | [`StoredForm`]: stored bytes that another store can take as they are; [`StoredType`], [`StoredArray`] and
 //! others: what a store keeps of its nodes beyond their content |
 //! | `names` | [`NodeNames`], [`join_inside`]: names from a file that become file names |
-//! | `secret` | [`SecretKey`]: keys that are wiped from memory and never printed |
+//! | `secret` | [`SecretKey`]: keys that are wiped from memory and never printed; URLs without secrets |
 //! | [`storage`] | [`Storage`]: the objects at a location; stages: files, folders and changes that become visible completely or
 //! not at all |
 //! | `report` | [`Report`]: the findings of a check |
@@ -126,7 +126,7 @@ pub use pipeline::{
 };
 pub use plan::{AxisPart, Plan, PlannedChunk};
 pub use report::{Finding, Recommendation, Report, Severity};
-pub use secret::{SecretKey, wipe};
+pub use secret::{SecretKey, url_name, wipe};
 pub use selection::{AxisPositions, AxisSelection, Positions, Selection, SelectionItem, dimension_axis};
 pub use sink::{ArraySink, ArraySpec, EncodedChunk, Sink, cannot_grow};
 pub use storage::{

@@ -1,4 +1,4 @@
-//! Keys, which are wiped from memory and never printed.
+//! Keys, which are wiped from memory and never printed, and URLs without secrets.
 
 use std::fmt;
 
@@ -32,6 +32,22 @@ impl fmt::Debug for SecretKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SecretKey(…)")
     }
+}
+
+/// A URL for messages: without its user and, of a web server, without its query, both of which may be secret.
+///
+/// ```
+/// assert_eq!(hyperslab_core::url_name("https://me:secret@host/a b.h5?signature=abc"), "https://host/a b.h5");
+/// // In the key of an object in a bucket, a question mark is an ordinary character.
+/// assert_eq!(hyperslab_core::url_name("s3://bucket/what?.h5"), "s3://bucket/what?.h5");
+/// ```
+#[must_use]
+pub fn url_name(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let rest = if scheme.starts_with("http") { rest.split('?').next().unwrap_or(rest) } else { rest };
+    let authority = rest.find('/').unwrap_or(rest.len());
+    let rest = rest[..authority].rfind('@').map_or(rest, |user| &rest[user + 1..]);
+    format!("{scheme}://{rest}")
 }
 
 /// Overwrites secret bytes in memory.

@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, TryStreamExt};
 use hyperslab_core::{Error, Result};
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectStore};
+use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore};
 use tokio::sync::Semaphore;
 
 use crate::cost::Cost;
@@ -25,8 +25,10 @@ const REQUESTS: usize = 64;
 const UNIT: u64 = 64 << 10;
 const UNITS: u32 = 2048;
 /// A broken response is requested again up to `TRIES` times, unless the earlier attempts took longer than `TRY_TIME_LIMIT`.
-const TRIES: usize = 3;
+const TRIES: u32 = 3;
 const TRY_TIME_LIMIT: Duration = Duration::from_secs(20);
+/// The pause before a listing is requested again, times the number of attempts.
+const PAUSE: Duration = Duration::from_millis(100);
 /// The largest object to read whole. Larger ones are read by ranges.
 const MAX_WHOLE: u64 = 4 << 30;
 
@@ -68,7 +70,7 @@ pub(crate) struct Fetched {
 }
 
 /// Identifies a version of an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Version {
     pub(crate) size: u64,
     pub(crate) tag: Option<String>,
@@ -79,13 +81,18 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    pub(crate) fn of(meta: &object_store::ObjectMeta) -> Self {
+    pub(crate) fn of(meta: &ObjectMeta) -> Self {
         Self {
             size: meta.size,
             tag: meta.e_tag.clone(),
             generation: meta.version.clone(),
             modified: meta.last_modified.timestamp(),
         }
+    }
+
+    /// The version of an object that was put.
+    pub(crate) fn of_put(size: u64, done: object_store::PutResult) -> Self {
+        Self { size, tag: done.e_tag, generation: done.version, modified: 0 }
     }
 
     /// Returns true if both are the same object, as far as their properties show.
@@ -194,8 +201,8 @@ impl Client {
         self.round(prefixes, |request, prefix| async move { request.list(prefix).await })
     }
 
-    /// Lists all objects below a prefix.
-    pub(crate) fn walk(&self, prefix: Path) -> Result<Result<Vec<(Path, u64)>, Failure>> {
+    /// Lists all objects below a prefix, with their versions.
+    pub(crate) fn walk(&self, prefix: Path) -> Result<Result<Vec<(Path, Version)>, Failure>> {
         let mut answers =
             self.round(vec![prefix], |request, prefix| async move { request.walk(prefix).await })?;
         answers.pop().ok_or_else(|| Error::invalid("a request ended without a response"))
@@ -313,10 +320,13 @@ impl Request {
         })
     }
 
-    async fn walk(&self, prefix: Path) -> Result<Vec<(Path, u64)>, Failure> {
+    async fn walk(&self, prefix: Path) -> Result<Vec<(Path, Version)>, Failure> {
         let _request = self.limits.requests.acquire().await.map_err(closed)?;
-        let list = || self.store.list(Some(&prefix)).map_ok(|meta| (meta.location, meta.size)).try_collect();
-        again(list).await
+        let with_version = |meta: ObjectMeta| {
+            let version = Version::of(&meta);
+            (meta.location, version)
+        };
+        again(|| self.store.list(Some(&prefix)).map_ok(with_version).try_collect()).await
     }
 }
 
@@ -332,6 +342,7 @@ where
             Err(Failure::Other(std::io::ErrorKind::Other, _) | Failure::Broken(_))
                 if tries < TRIES && started.elapsed() < TRY_TIME_LIMIT =>
             {
+                tokio::time::sleep(PAUSE * tries).await;
                 tries += 1;
             }
             answer => return answer,

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
-use hyperslab_core::Error;
+use hyperslab_core::{Error, url_name};
 
 /// The reason why a request failed.
 #[derive(Debug, Clone)]
@@ -88,13 +88,18 @@ impl Failure {
         match self {
             Self::Missing | Self::Changed | Self::Denied(_) => true,
             Self::NoRanges | Self::Broken(_) => false,
-            Self::Other(kind, _) => {
-                matches!(
-                    kind,
-                    ErrorKind::AlreadyExists | ErrorKind::PermissionDenied | ErrorKind::Interrupted
-                )
-            }
+            Self::Other(kind, _) => matches!(kind, ErrorKind::AlreadyExists | ErrorKind::PermissionDenied),
         }
+    }
+
+    /// Returns true if the caller asked to stop.
+    pub(crate) const fn is_interruption(&self) -> bool {
+        matches!(self, Self::Other(ErrorKind::Interrupted, _))
+    }
+
+    /// Returns true if the server did not answer in time.
+    pub(crate) const fn is_timeout(&self) -> bool {
+        matches!(self, Self::Other(ErrorKind::TimedOut, _))
     }
 
     /// Converts to an error about this URL.
@@ -144,24 +149,26 @@ fn without_markup(text: &str) -> String {
     format!("{before}{}", parts.join(": "))
 }
 
-/// Removes the queries of URLs, which may contain signatures, and user names and passwords.
+/// Removes secrets from the URLs in a text, as [`url_name`] does. A URL ends at a space: quotes and parentheses may be
+/// parts of its query.
 pub(crate) fn without_secrets(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("://") {
-        let (before, url) = rest.split_at(at + 3);
-        clean.push_str(before);
-        let end =
-            url.find(|c: char| c.is_whitespace() || matches!(c, '"' | ')' | '>' | '\'')).unwrap_or(url.len());
-        let (url, after) = url.split_at(end);
-        let (path, query) = url.split_once('?').map_or((url, false), |(path, _)| (path, true));
-        let authority = path.find('/').unwrap_or(path.len());
-        let path = path[..authority].rfind('@').map_or(path, |user| &path[user + 1..]);
-        clean.push_str(path);
-        if query {
+        let is_letter = |c: char| c.is_ascii_alphanumeric();
+        let scheme = rest[..at].rfind(|c| !is_letter(c)).map_or(0, |before| before + 1);
+        let end = rest[at..].find(char::is_whitespace).map_or(rest.len(), |end| at + end);
+        let url = &rest[scheme..end];
+        let name = url_name(url);
+        clean.push_str(&rest[..scheme]);
+        clean.push_str(&name);
+        if url.contains('?') && !name.contains('?') {
             clean.push_str("?…");
+            // Punctuation of the text.
+            let after = url.trim_end_matches([')', '"', '\'', '>', ',', '.', ':', ';']).len();
+            clean.push_str(&url[after..]);
         }
-        rest = after;
+        rest = &rest[end..];
     }
     clean.push_str(rest);
     clean
@@ -185,6 +192,10 @@ mod tests {
         assert_eq!(
             without_secrets("GET https://user:word@host/a?X-Amz-Signature=abc failed (http://b/c?d=e)"),
             "GET https://host/a?… failed (http://b/c?…)"
+        );
+        assert_eq!(
+            without_secrets("cannot GET \"http://h/a?b=c)hush\", http://us)er:hush@h/a?b='hush: gone"),
+            "cannot GET \"http://h/a?…\", http://h/a?…: gone"
         );
         assert_eq!(without_secrets("s3://bucket/key: gone"), "s3://bucket/key: gone");
         assert_eq!(without_secrets("://"), "://");

@@ -57,6 +57,6 @@ mod wire;
 
 pub use location::{Remote, RemoteOptions};
 pub use meter::{Meter, Traffic};
-pub use runtime::interrupt_reads;
+pub use runtime::{interrupt_current_reads, interrupt_reads};
 pub use storage::RemoteStorage;
 pub use upload::Present;

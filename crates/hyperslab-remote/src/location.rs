@@ -8,12 +8,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use hyperslab_core::storage::ChangeStep;
-use hyperslab_core::{Error, Result, Storage};
+use hyperslab_core::{Error, Result, Storage, url_name};
 use url::Url;
 
 use crate::client::{Build, Client};
 use crate::cost::Cost;
-use crate::failure::without_secrets;
 use crate::meter::Meter;
 use crate::storage::{Cache, RemoteStorage};
 use crate::upload::{Present, Upload};
@@ -140,7 +139,7 @@ impl Remote {
     /// [`Invalid`](Error::Invalid) for an invalid URL, or for options that do not fit it;
     /// [`Unsupported`](Error::Unsupported) for a kind of storage that this build does not support.
     pub fn new(url: &str, options: &RemoteOptions) -> Result<Self> {
-        let name = without_secrets(url);
+        let name = url_name(url);
         let (place, key) = split_url(url);
         let parsed =
             Url::parse(place).map_err(|error| Error::invalid(format!("{name}: not a URL: {error}")))?;
@@ -236,6 +235,19 @@ impl Remote {
         Ok(present)
     }
 
+    /// Records the objects below the URL, before their replacement is prepared: it fails if any of them changes
+    /// meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) if the request fails.
+    pub fn record(&self, present: &mut Present) -> Result<()> {
+        if present.directory {
+            present.fingerprint = Some(self.upload().fingerprint()?);
+        }
+        Ok(())
+    }
+
     /// Uploads a local file to the URL, replacing only the given objects. The object appears complete or not at all.
     ///
     /// # Errors
@@ -304,7 +316,7 @@ impl Remote {
         let Some((storage, name)) = self.beside() else { return Ok(None) };
         let Some(version) = storage.find_version(name)? else { return Ok(None) };
         storage.copy_to(name, version.size, file)?;
-        Ok(Some(Present { object: Some(version), directory: false }))
+        Ok(Some(Present { object: Some(version), ..Present::default() }))
     }
 
     fn upload(&self) -> Upload {
@@ -355,7 +367,10 @@ pub(crate) fn is_true(value: &str) -> bool {
 
 /// The error for an unknown option.
 pub(crate) fn unknown_option(name: &str, scheme: &str, known: &[&str]) -> Error {
-    Error::invalid(format!("unknown storage option {name:?} for {scheme}; known: {}", known.join(", ")))
+    Error::invalid(format!(
+        "unknown storage option {name:?} for {scheme}; known: {}, cache, merge_gap",
+        known.join(", ")
+    ))
 }
 
 #[cfg(test)]
@@ -375,6 +390,10 @@ mod tests {
             let options = RemoteOptions::default().with_anonymous(true);
             let remote = Remote::new(&format!("s3://bucket/{key}"), &options).unwrap();
             assert_eq!((remote.key.as_str(), remote.base.as_str()), (key, "s3://bucket"));
+        }
+        for url in ["http://h h/a?sig=hush", "http://me:hu sh@h/a", "http://[/a?b=\"c)hush"] {
+            let error = Remote::new(url, &RemoteOptions::default()).unwrap_err().to_string();
+            assert!(!error.contains("hush") && error.contains("not a URL"), "{error}");
         }
         let unknown = Remote::new("ftp://host/a", &RemoteOptions::default()).unwrap_err();
         assert!(unknown.is_unsupported(), "{unknown}");

@@ -1,7 +1,7 @@
 //! The runtime for requests: a small one of this crate, independent of the application's.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,6 +23,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// keyboard. Uploads continue, so that they can remove what they have sent.
 pub fn interrupt_reads() {
     INTERRUPTED.store(true, Ordering::Relaxed);
+}
+
+/// The number of interruptions of current reads.
+static INTERRUPTIONS: AtomicU64 = AtomicU64::new(0);
+
+/// Like [`interrupt_reads`], for the reads that are waiting now. Later reads are not affected.
+pub fn interrupt_current_reads() {
+    INTERRUPTIONS.fetch_add(1, Ordering::Relaxed);
 }
 
 fn runtime() -> Result<Arc<Runtime>> {
@@ -52,7 +60,8 @@ pub(crate) fn run<T: Send + 'static>(future: impl Future<Output = T> + Send + 's
 
 /// Like [`run`], until reads are [interrupted](interrupt_reads).
 pub(crate) fn run_reads<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T> {
-    wait(future, || INTERRUPTED.load(Ordering::Relaxed))
+    let before = INTERRUPTIONS.load(Ordering::Relaxed);
+    wait(future, || INTERRUPTED.load(Ordering::Relaxed) || INTERRUPTIONS.load(Ordering::Relaxed) != before)
 }
 
 fn wait<T: Send + 'static>(

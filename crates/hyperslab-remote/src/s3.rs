@@ -6,13 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hyperslab_core::{Error, Result};
+use hyperslab_core::{Error, Result, url_name};
 use object_store::ObjectStore;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use url::Url;
 
 use crate::client::Build;
-use crate::failure::without_secrets;
 use crate::location::{RemoteOptions, is_true, unknown_option};
 use crate::wire::{Connector, Wire};
 use crate::{profile, tls};
@@ -54,8 +53,9 @@ type Settings = BTreeMap<String, (AmazonS3ConfigKey, String)>;
 
 /// Builds the client for the bucket of a URL.
 pub(crate) fn build(url: &Url, options: &RemoteOptions, wire: &Wire) -> Result<Box<Build>> {
+    use AmazonS3ConfigKey as Key;
     let wire = wire.clone();
-    let name = without_secrets(url.as_str());
+    let name = url_name(url.as_str());
     let bucket = url.host_str().unwrap_or_default().to_owned();
     let mut own = Settings::new();
     let (mut anonymous, mut ambient, mut profile_name) = (options.anonymous, false, None);
@@ -76,6 +76,10 @@ pub(crate) fn build(url: &Url, options: &RemoteOptions, wire: &Wire) -> Result<B
         for (name, setting) in from_profile(None)? {
             settings.entry(name).or_insert(setting);
         }
+    }
+    if anonymous {
+        let credentials = [Key::AccessKeyId, Key::SecretAccessKey, Key::Token];
+        settings.retain(|_, (key, _)| !credentials.contains(key));
     }
     let from_service = [
         AmazonS3ConfigKey::WebIdentityTokenFile,
@@ -220,6 +224,9 @@ mod tests {
         let words =
             [("key", "a"), ("secret", "b"), ("token", "c"), ("region_name", "r"), ("requester_pays", "true")];
         assert!(build(&url, &options(&words), &Wire::default()).is_ok());
+        // A part of the credentials does not matter to anonymous requests.
+        let anonymous = build(&url, &options(&[("secret", "b"), ("anon", "true")]), &Wire::default());
+        assert!(anonymous.is_ok_and(|build| build().is_ok()));
         let Err(unknown) =
             build(&url, &options(&[("key", "a"), ("cache_regions", "true")]), &Wire::default())
         else {

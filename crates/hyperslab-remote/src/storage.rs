@@ -261,7 +261,7 @@ impl RemoteStorage {
     fn no_lists(&self) -> Error {
         Error::unsupported(
             Arc::clone(&self.name),
-            "listing a plain web server (consolidate the metadata of the store, or name the array)",
+            "listing a plain web server (of Zarr stores, those with consolidated metadata can be read, and named arrays)",
         )
     }
 
@@ -439,7 +439,7 @@ impl Storage for RemoteStorage {
         };
         let mut objects: Vec<ListedObject> = found
             .iter()
-            .filter_map(|(path, size)| Some(ListedObject { key: relative(path)?, size: *size }))
+            .filter_map(|(path, version)| Some(ListedObject { key: relative(path)?, size: version.size }))
             .collect();
         objects.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(objects)

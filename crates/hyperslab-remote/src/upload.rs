@@ -23,7 +23,6 @@ mod claim;
 mod put;
 mod replace;
 
-use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::Path as LocalPath;
 use std::sync::Arc;
@@ -35,7 +34,7 @@ use futures_util::stream::{self, StreamExt};
 use hyperslab_core::{Error, Result};
 use object_store::path::Path;
 
-use put::{Job, Mode, Outcome, Source, Target};
+use put::{Failed, Job, Mode, Outcome, Source, Target};
 
 use crate::client::{Client, Version};
 use crate::failure::Failure;
@@ -51,6 +50,8 @@ pub struct Present {
     pub(crate) object: Option<Version>,
     /// Whether there are objects below it.
     pub(crate) directory: bool,
+    /// The fingerprint of the objects below it, if they are to be replaced.
+    pub(crate) fingerprint: Option<u64>,
 }
 
 impl Present {
@@ -105,13 +106,33 @@ impl Upload {
         Error::io(self.url.as_str(), std::io::Error::new(ErrorKind::ResourceBusy, text))
     }
 
+    /// An error that says what was done.
+    fn half_done(&self, text: &str) -> Error {
+        Error::io(self.url.as_str(), std::io::Error::other(text.to_owned()))
+    }
+
+    fn no_answer(&self) -> Error {
+        self.failed(Failure::Other(ErrorKind::TimedOut, "the server does not answer".to_owned()))
+    }
+
     /// Uploads a file as one object. Replaces only the object that was found there.
     pub(crate) fn file(&self, file: &LocalPath, present: &Present, stop: &Arc<AtomicBool>) -> Result<()> {
         let mode = present.object.as_ref().map_or(Mode::Create, |version| Mode::Update(version.clone()));
         let job = Job { path: self.path("")?, source: Source::of_file(file)?, mode };
+        if present.fingerprint.is_some() {
+            self.check_same(present)?;
+        }
         let (target, stop) = (self.target()?, Arc::clone(stop));
-        runtime::run(async move { target.put(&job, &stop).await })?
-            .map_err(|failure| self.failed(failure))?;
+        let sent = runtime::run(async move { target.put_decisive(&job, &stop).await })?;
+        sent.map_err(|Failed { failure, is_doubtful }| {
+            let is_doubtful = is_doubtful && !failure.is_interruption();
+            let error = self.failed(failure);
+            if is_doubtful {
+                self.half_done(&format!("{error}; it may have been uploaded all the same"))
+            } else {
+                error
+            }
+        })?;
         // It replaces a directory.
         if present.directory { self.remove(self.objects("")?) } else { Ok(()) }
     }
@@ -119,14 +140,22 @@ impl Upload {
     /// Uploads the files of a folder to a location where nothing exists. Files whose first path component is in
     /// `last` are uploaded last, in that order, because they make the store visible.
     pub(crate) fn new_folder(&self, folder: &LocalPath, last: &[&str], stop: &Arc<AtomicBool>) -> Result<()> {
-        let mut uploaded = HashSet::new();
-        for stage in self.stages(folder, &self.key, last)? {
+        let mut uploaded = Vec::new();
+        for (number, stage) in self.stages(folder, &self.key, last)?.into_iter().enumerate() {
             let target = self.target()?;
-            let Outcome { done, doubtful, failure } = runtime::run(target.put_all(stage, Arc::clone(stop)))?;
-            uploaded.extend(done);
-            if let Some(failure) = failure {
-                return Err(self.undo_failed_upload(failure, uploaded, doubtful));
-            }
+            let Outcome { mut done, doubtful, disputed, failure } =
+                runtime::run(target.put_all(stage, Arc::clone(stop)))?;
+            done.extend(doubtful);
+            uploaded.push(done);
+            let Some(failure) = failure else { continue };
+            let error = self.failed(failure);
+            // The objects of the first stage are invisible.
+            return Err(match disputed.first().filter(|_| number > 0) {
+                Some(path) => self.half_done(&format!(
+                    "{error}; it is unknown whether {path} was uploaded, so nothing was removed; examine the store"
+                )),
+                None => self.remove_uploaded(error, uploaded),
+            });
         }
         Ok(())
     }
@@ -143,18 +172,13 @@ impl Upload {
         Ok(stages)
     }
 
-    /// The error for a failed upload, after removing its objects, which were never visible.
-    fn undo_failed_upload(&self, failure: Failure, uploaded: HashSet<Path>, doubtful: Vec<Path>) -> Error {
-        let error = self.failed(failure);
-        if uploaded.is_empty() && doubtful.is_empty() {
-            return error;
-        }
-        match self.remove_within(UNDO_TIME, uploaded.into_iter().chain(doubtful).collect()) {
+    /// The error for a failed upload, after removing its objects: those of the last stage first, because they make
+    /// the others visible.
+    fn remove_uploaded(&self, error: Error, stages: Vec<Vec<Path>>) -> Error {
+        let removed = stages.into_iter().rev().try_for_each(|paths| self.remove_within(UNDO_TIME, paths));
+        match removed {
             Ok(()) => error,
-            Err(removing) => Error::io(
-                self.url.as_str(),
-                std::io::Error::other(format!("{error}; the uploaded objects remain: {removing}")),
-            ),
+            Err(removing) => self.half_done(&format!("{error}; the uploaded objects remain: {removing}")),
         }
     }
 
@@ -190,8 +214,10 @@ impl Upload {
             }
         };
         let removed = runtime::run(async move { tokio::time::timeout(most, remove).await })?;
-        let late = |_| Failure::Other(ErrorKind::TimedOut, "the server does not answer".to_owned());
-        removed.map_err(late).flatten().map_err(|failure| self.failed(failure))
+        match removed {
+            Ok(removed) => removed.map_err(|failure| self.failed(failure)),
+            Err(_) => Err(self.no_answer()),
+        }
     }
 }
 

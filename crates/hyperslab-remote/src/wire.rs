@@ -2,13 +2,16 @@
 //! does not support.
 
 use std::collections::HashMap;
+use std::error::Error as StdError;
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+    ReqwestConnector,
 };
 use object_store::path::Path;
 use object_store::{ClientOptions, RetryConfig};
@@ -106,7 +109,7 @@ impl Wire {
         let seconds =
             response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
         let Some(wait) = seconds.map(Duration::from_secs) else { return };
-        let until = Instant::now() + wait.min(MAX_WAIT);
+        let until = Instant::now() + wait.min(self.retry_timeout.unwrap_or(MAX_WAIT)).min(MAX_WAIT);
         let mut held = self.not_before.lock().unwrap_or_else(PoisonError::into_inner);
         *held = Some(held.map_or(until, |held| held.max(until)));
     }
@@ -157,10 +160,43 @@ impl HttpService for Service {
             }
             self.wire.wait().await;
             self.wire.meter.request();
-            let reads = matches!(request.method().as_str(), "GET" | "HEAD");
-            let response = if reads { &self.reads } else { &self.writes }.execute(request).await?;
+            let response = if matches!(request.method().as_str(), "GET" | "HEAD") {
+                self.reads.execute(request).await?
+            } else {
+                self.writes.execute(request).await.map_err(repeatable)?
+            };
             self.wire.hold_back(&response);
             Ok(response)
         })
+    }
+}
+
+/// The error of a writing request, as one after which the client library repeats the request. Every write can be
+/// repeated: it has a condition, and a mark that shows whether an earlier attempt succeeded.
+fn repeatable(error: HttpError) -> HttpError {
+    match error.kind() {
+        HttpErrorKind::Interrupted | HttpErrorKind::Timeout => {
+            HttpError::new(HttpErrorKind::Request, Cause(error))
+        }
+        _ => error,
+    }
+}
+
+/// The cause of an HTTP error.
+#[derive(Debug)]
+struct Cause(HttpError);
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.source() {
+            Some(cause) => write!(f, "{cause}"),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+impl StdError for Cause {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source().and_then(StdError::source)
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 pub use faulty::{Fault, Faults, FaultyBlob, FaultyStorage};
-pub use server::{Answered, Behaviour, WebServer, WireFault};
+pub use server::{Answered, Behaviour, FaultRule, WebServer, WireFault};
 
 use hyperslab_core::{Blob, ObjectStat, Result, Storage, StorageEntry};
 

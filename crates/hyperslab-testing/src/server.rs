@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub use behaviour::{Behaviour, WireFault};
+pub use behaviour::{Behaviour, FaultRule, WireFault};
 use bucket::Uploads;
 use http::{Answer, Request, entity_tag, parse_range, percent_decoded, read_request};
 
@@ -162,6 +162,12 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Makes the end of a connection a reset.
+fn reset(connection: &TcpStream) -> io::Result<bool> {
+    socket2::SockRef::from(connection).set_linger(Some(Duration::ZERO))?;
+    Ok(false)
+}
+
 impl Shared {
     fn serve(&self, connection: &TcpStream) -> io::Result<()> {
         connection.set_nodelay(true)?;
@@ -186,7 +192,7 @@ impl Shared {
         let (behaviour, fault) = {
             let mut behaviour = held(&self.behaviour);
             let number = self.number.fetch_add(1, Ordering::SeqCst);
-            let fault = behaviour.fault_of(number);
+            let fault = behaviour.fault_of(number, request);
             let hook = held(&self.hook).take_if(|(at, _)| *at == number);
             let copy = behaviour.clone();
             drop(behaviour);
@@ -198,7 +204,7 @@ impl Shared {
         std::thread::sleep(behaviour.latency);
         if fault == Some(WireFault::Reset) {
             self.note(request, &Answer::plain(0));
-            return Ok(false);
+            return reset(connection);
         }
         let mut answer = match fault.and_then(WireFault::refusal) {
             Some(answer) => answer,
@@ -206,6 +212,11 @@ impl Shared {
         };
         if fault == Some(WireFault::Lost) {
             self.note(request, &answer);
+            return reset(connection);
+        }
+        if fault == Some(WireFault::Silence) {
+            self.note(request, &answer);
+            self.wait_for_end();
             return Ok(false);
         }
         if let Some(fault) = fault {
@@ -246,11 +257,16 @@ impl Shared {
             }
         }
         if fault == Some(WireFault::Stall) {
-            while !self.stop.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_millis(20));
-            }
+            self.wait_for_end();
         }
         Ok(!half)
+    }
+
+    /// Waits until the server stops.
+    fn wait_for_end(&self) {
+        while !self.stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     fn respond(&self, request: &Request, behaviour: &Behaviour) -> io::Result<Answer> {

@@ -6,13 +6,14 @@
 mod export;
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Blob, BlobPart, Budget, Capabilities, Content, Error, ExternalFiles, Externals, FormatDriver, FormatInfo,
-    Glimpse, Locations, MemoryBlob, ObjectRange, ObjectStat, OpenContext, Place, Recognition, Result,
-    Storage, StorageEntry, Store,
+    Blob, BlobPart, Budget, ByteRange, Capabilities, Content, Error, ExternalFiles, Externals, FormatDriver,
+    FormatInfo, Glimpse, Locations, MemoryBlob, ObjectRange, ObjectStat, OpenContext, Place, Recognition,
+    Result, Storage, StorageEntry, Store,
 };
 use serde_json::{Map, Value};
 
@@ -120,7 +121,7 @@ pub(crate) struct ReferenceStorage {
     locations: Option<Arc<dyn Locations>>,
     rule: ExternalFiles,
     opened: Mutex<HashMap<Arc<str>, Arc<dyn Blob>>>,
-    /// Whether any target is on another machine.
+    /// Whether any target may be on another machine.
     remote: bool,
 }
 
@@ -130,7 +131,9 @@ impl ReferenceStorage {
         references: Arc<dyn ReferenceTable>,
         context: &OpenContext<'_>,
     ) -> Result<Self> {
-        let remote = references.is_remote()?;
+        // A relative target is beside the references.
+        let is_beside_remote = context.beside.as_ref().is_some_and(|storage| storage.is_remote());
+        let remote = is_beside_remote || references.is_remote()?;
         let (externals, locations) = (context.externals(), context.locations.clone());
         let (rule, opened) = (context.external, Mutex::default());
         Ok(Self { name, references, externals, locations, rule, opened, remote })
@@ -162,7 +165,8 @@ impl ReferenceStorage {
             }
             ExternalFiles::Beside => {
                 let what = format!(
-                    "the target {url} does not exist, or may not be opened because it is not in the folder of the references"
+                    "the target {url} does not exist, or may not be opened because it is not in the folder of the references; \
+                     --external any allows it"
                 );
                 Error::invalid(format!("{}: {what}", self.name))
             }
@@ -179,6 +183,17 @@ impl ReferenceStorage {
         let place = Place::new(&self.name, "reference", offset);
         Err(place.corrupt(format!("{key} is {length} bytes from byte {offset} of {url}, which has {size}")))
     }
+}
+
+/// A range inside a reference, as a range of its target; `None` if it reaches past the end.
+fn part_of(offset: u64, length: u64, range: &ByteRange) -> Option<Range<u64>> {
+    let (start, end) = match range {
+        ByteRange::Whole => (0, length),
+        ByteRange::Bounded(range) => (range.start, range.end),
+        ByteRange::Suffix(count) => (length.saturating_sub(*count), length),
+    };
+    let is_inside = start <= end && end <= length;
+    is_inside.then_some(()).and_then(|()| Some(offset.checked_add(start)?..offset.checked_add(end)?))
 }
 
 /// The path of a local target; `None` for a URL of other storage.
@@ -230,20 +245,18 @@ impl Storage for ReferenceStorage {
     /// Reads all ranges of a target in one call.
     fn read_many(&self, requests: &[ObjectRange<'_>]) -> Result<Vec<Option<Bytes>>> {
         let mut found: Vec<Option<Bytes>> = vec![None; requests.len()];
-        let mut by_target: BTreeMap<Arc<str>, Vec<(usize, std::ops::Range<u64>)>> = BTreeMap::new();
+        let mut by_target: BTreeMap<Arc<str>, Vec<(usize, Range<u64>)>> = BTreeMap::new();
         for (number, request) in requests.iter().enumerate() {
-            let reference = match request.range {
-                hyperslab_core::ByteRange::Whole => self.references.get(request.key)?,
+            let reference = self.references.get(request.key)?;
+            let part = match &reference {
+                Some(Reference::Target { url, range: Some((offset, length)) }) => {
+                    part_of(*offset, *length, &request.range).map(|range| (Arc::clone(url), range))
+                }
                 _ => None,
             };
-            match reference {
-                Some(Reference::Target { url, range: Some((offset, length)) }) => {
-                    let end = offset.checked_add(length);
-                    let end =
-                        end.ok_or_else(|| Error::invalid(format!("{}: a range past the end", request.key)))?;
-                    by_target.entry(url).or_default().push((number, offset..end));
-                }
-                _ => found[number] = self.read_one(request)?,
+            match part {
+                Some((url, range)) => by_target.entry(url).or_default().push((number, range)),
+                None => found[number] = self.read_one(request)?,
             }
         }
         for (url, wanted) in by_target {

@@ -29,7 +29,7 @@ mod store;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hyperslab_core::{Error, Result};
+use hyperslab_core::{Error, Result, url_name};
 use rayon::prelude::*;
 
 pub use append::{AppendOptions, AppendReport, append_along};
@@ -37,7 +37,8 @@ pub use inputs::expand;
 pub use merge::AttributeRule;
 
 use crate::convert::{ConvertOptions, ConvertReport, Progress, convert};
-use crate::{Format, OpenOptions, OpenStore};
+use crate::location::remote_url;
+use crate::{Format, OpenOptions, OpenStore, location_name};
 use examine::{Model, StoreFacts};
 use parts::PartStores;
 use store::CombinedStore;
@@ -99,15 +100,18 @@ fn joined(
     options: &CombineOptions,
     first_stays: bool,
 ) -> Result<(Combination, Arc<CombinedStore>)> {
-    let Some(first) = paths.first() else {
+    if paths.is_empty() {
         return Err(Error::invalid("nothing to combine: no input files"));
-    };
+    }
     let parts = Arc::new(PartStores::new(paths, options));
-    let (model, facts) = Model::new(parts.store(0)?, first, dimension)?;
+    // For messages, attributes and the history.
+    let name = |path: &PathBuf| remote_url(path).map_or_else(|| path.clone(), |url| url_name(url).into());
+    let names: Vec<PathBuf> = paths.iter().map(name).collect();
+    let (model, facts) = Model::new(parts.store(0)?, &names[0], dimension)?;
     let rest: Vec<Result<StoreFacts>> = (1..paths.len())
         .into_par_iter()
         .with_max_len(1)
-        .map(|number| model.examine(parts.store(number)?, &paths[number]))
+        .map(|number| model.examine(parts.store(number)?, &names[number]))
         .collect();
     let mut all = vec![facts];
     for found in rest {
@@ -115,10 +119,10 @@ fn joined(
     }
     parts.check_dropped()?;
     let mut notes = Vec::new();
-    let order = order::sorted(&model, paths, &all, first_stays, &mut notes)?;
-    let store = CombinedStore::new(parts, model, &all, &order, paths, options.attributes, &mut notes)?;
+    let order = order::sorted(&model, &names, &all, first_stays, &mut notes)?;
+    let store = CombinedStore::new(parts, model, &all, &order, &names, options.attributes, &mut notes)?;
     let store = Arc::new(store);
-    let path = paths[order[0]].clone();
+    let path = names[order[0]].clone();
     let combination = Combination {
         store: OpenStore::from_store(Arc::clone(&store) as Arc<dyn hyperslab_core::Store>, path),
         order: order.iter().map(|number| paths[*number].clone()).collect(),
@@ -144,7 +148,7 @@ pub fn concat(
     if let Some(path) = paths.iter().find(|path| crate::convert::same_file(path, target)) {
         return Err(Error::invalid(format!(
             "{} is one of the sources, or contains one; choose another target",
-            path.display()
+            location_name(path)
         )));
     }
     // Nodes that are not converted need not agree.

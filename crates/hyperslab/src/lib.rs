@@ -101,7 +101,7 @@ pub use hyperslab_core::{
 };
 pub use hyperslab_npy as npy;
 #[cfg(feature = "remote")]
-pub use hyperslab_remote::{Meter, RemoteOptions, Traffic, interrupt_reads};
+pub use hyperslab_remote::{Meter, RemoteOptions, Traffic, interrupt_current_reads, interrupt_reads};
 pub use location::{absolute_location, is_remote, location_name};
 pub use open::{OpenOptions, OpenStore, detect, open, open_with};
 pub use read::{ArrayReader, AxisPick};

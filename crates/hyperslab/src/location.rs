@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hyperslab_core::{
     Content, Error, ExternalFiles, FileBlob, LocalStorage, Locations, MappedBlob, OpenContext, Result,
-    Storage,
+    Storage, url_name,
 };
 
 use crate::{Format, OpenOptions, formats};
@@ -124,16 +124,6 @@ pub(crate) fn check_local(location: &Path, operation: &str) -> Result<()> {
 #[must_use]
 pub fn location_name(location: &Path) -> String {
     remote_url(location).map_or_else(|| location.display().to_string(), url_name)
-}
-
-/// A URL without secrets.
-pub(crate) fn url_name(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    // In the key of an object in a bucket, a question mark is an ordinary character.
-    let rest = if scheme.starts_with("http") { rest.split('?').next().unwrap_or(rest) } else { rest };
-    let authority = rest.find('/').unwrap_or(rest.len());
-    let rest = rest[..authority].rfind('@').map_or(rest, |user| &rest[user + 1..]);
-    format!("{scheme}://{rest}")
 }
 
 /// The path of a `file://` URL, or the path itself.

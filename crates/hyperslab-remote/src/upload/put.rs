@@ -28,6 +28,8 @@ const PART: usize = 16 << 20;
 const PARTS: usize = 4;
 /// How often an upload checks whether it should stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// The time limit for asking the server whether an upload succeeded although its response was lost.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for telling the server that an upload is aborted.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(20);
 /// The metadata field that records the request that created an object.
@@ -52,6 +54,13 @@ impl Source {
         let metadata = file.metadata().map_err(|source| Error::io(file.display().to_string(), source))?;
         Ok(Self::File(file.to_owned(), metadata.len()))
     }
+
+    const fn size(&self) -> u64 {
+        match self {
+            Self::File(_, size) => *size,
+            Self::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
 }
 
 /// The condition for the object's previous state.
@@ -71,6 +80,21 @@ pub(super) struct Job {
     pub(super) mode: Mode,
 }
 
+/// A failed upload of one object.
+#[derive(Debug)]
+pub(super) struct Failed {
+    pub(super) failure: Failure,
+    /// The object may exist all the same, or appear later.
+    pub(super) is_doubtful: bool,
+}
+
+impl From<Failure> for Failed {
+    /// A failure before the request was sent.
+    fn from(failure: Failure) -> Self {
+        Self { failure, is_doubtful: false }
+    }
+}
+
 /// The result of several uploads.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
@@ -78,6 +102,8 @@ pub(super) struct Outcome {
     pub(super) done: Vec<Path>,
     /// Objects that may have been uploaded, although the response was lost.
     pub(super) doubtful: Vec<Path>,
+    /// Objects that may have been uploaded, or belong to another writer.
+    pub(super) disputed: Vec<Path>,
     /// The first failure.
     pub(super) failure: Option<Failure>,
 }
@@ -135,11 +161,12 @@ impl Target {
         while let Some(answer) = answers.next().await {
             let Some((path, result)) = answer else { continue };
             match result {
-                Ok(()) => all.done.push(path),
-                Err(failure) => {
-                    let is_interruption = matches!(&failure, Failure::Other(ErrorKind::Interrupted, _));
-                    if is_interruption || !failure.is_refusal() {
-                        all.doubtful.push(path);
+                Ok(_) => all.done.push(path),
+                Err(Failed { failure, is_doubtful }) => {
+                    match (is_doubtful, failure.is_refusal()) {
+                        (true, false) => all.doubtful.push(path),
+                        (true, true) => all.disputed.push(path),
+                        (false, _) => {}
                     }
                     all.failure.get_or_insert(failure);
                 }
@@ -148,29 +175,66 @@ impl Target {
         all
     }
 
-    /// Uploads one object: in one request, or in parts that become an object when all are complete.
-    pub(super) async fn put(&self, job: &Job, stop: &AtomicBool) -> Result<(), Failure> {
+    /// Uploads one object. Returns its version.
+    ///
+    /// If the response to an attempt was lost, the mark of the existing object shows whether that attempt succeeded.
+    async fn put(&self, job: &Job, stop: &AtomicBool) -> Result<Version, Failed> {
         let mark = mark();
+        match self.send(job, &mark, stop).await {
+            Ok(version) => Ok(version),
+            Err(failure) if failure.is_interruption() => Err(Failed { failure, is_doubtful: true }),
+            Err(failure) => self.settle(job, &mark, failure).await,
+        }
+    }
+
+    /// Like [`put`](Self::put), for an object that makes others visible. Even after an interruption, this asks whether
+    /// the object exists.
+    pub(super) async fn put_decisive(&self, job: &Job, stop: &AtomicBool) -> Result<Version, Failed> {
+        if stop.load(Ordering::Relaxed) {
+            return Err(stopped().into());
+        }
+        let mark = mark();
+        match self.send(job, &mark, stop).await {
+            Ok(version) => Ok(version),
+            Err(failure) => self.settle(job, &mark, failure).await,
+        }
+    }
+
+    /// Finds out whether a failed upload succeeded after all.
+    async fn settle(&self, job: &Job, mark: &str, failure: Failure) -> Result<Version, Failed> {
+        let found = tokio::time::timeout(CHECK_TIMEOUT, self.find_mark(&job.path)).await;
+        let is_doubtful = match found {
+            Ok(Ok(Some((version, Some(own))))) if own == mark => return Ok(version),
+            // The request may still be on its way.
+            Ok(Ok(None | Some((_, Some(_))))) => failure.is_interruption() || failure.is_timeout(),
+            // Objects of other programs have no mark, and some servers do not keep it.
+            Ok(Ok(Some((version, None)))) => {
+                let is_old = matches!(&job.mode, Mode::Update(old) if old.is_same(&version));
+                !is_old || failure.is_interruption() || failure.is_timeout()
+            }
+            Ok(Err(_)) | Err(_) => true,
+        };
+        Err(Failed { failure, is_doubtful })
+    }
+
+    /// Sends one object: in one request, or in parts that become an object when all are complete.
+    async fn send(&self, job: &Job, mark: &str, stop: &AtomicBool) -> Result<Version, Failure> {
         let attributes: Attributes =
-            [(Attribute::Metadata(MADE_BY.into()), mark.clone())].into_iter().collect();
-        let sent = match &job.source {
+            [(Attribute::Metadata(MADE_BY.into()), mark.to_owned())].into_iter().collect();
+        match &job.source {
             Source::File(file, size) if *size > ONE_REQUEST => {
                 self.put_in_parts(job, file, attributes, stop).await
             }
             source => unless_stopped(stop, self.put_whole(job, source, attributes)).await,
-        };
-        match sent {
-            // The object may come from an earlier attempt of this request whose response was lost.
-            Err(Failure::Other(ErrorKind::AlreadyExists, _) | Failure::Changed)
-                if self.made_by(&job.path, &mark).await =>
-            {
-                Ok(())
-            }
-            sent => sent,
         }
     }
 
-    async fn put_whole(&self, job: &Job, source: &Source, attributes: Attributes) -> Result<(), Failure> {
+    async fn put_whole(
+        &self,
+        job: &Job,
+        source: &Source,
+        attributes: Attributes,
+    ) -> Result<Version, Failure> {
         let bytes = match source {
             Source::Bytes(bytes) => bytes.clone(),
             Source::File(file, _) => Bytes::from(std::fs::read(file).map_err(|error| local(file, &error))?),
@@ -182,10 +246,11 @@ impl Target {
                 version: version.generation.clone(),
             }),
         };
-        self.wire.meter.sends(bytes.len() as u64);
+        let size = bytes.len() as u64;
+        self.wire.meter.sends(size);
         let options = PutOptions { mode, attributes, ..PutOptions::default() };
-        self.store.put_opts(&job.path, PutPayload::from(bytes), options).await?;
-        Ok(())
+        let done = self.store.put_opts(&job.path, PutPayload::from(bytes), options).await?;
+        Ok(Version::of_put(size, done))
     }
 
     async fn put_in_parts(
@@ -194,8 +259,9 @@ impl Target {
         file: &LocalPath,
         attributes: Attributes,
         stop: &AtomicBool,
-    ) -> Result<(), Failure> {
+    ) -> Result<Version, Failure> {
         self.check(job).await?;
+        let size = job.source.size();
         let mut opened = std::fs::File::open(file).map_err(|error| local(file, &error))?;
         let options = PutMultipartOptions { attributes, ..PutMultipartOptions::default() };
         let mut upload = self.store.put_multipart_opts(&job.path, options).await?;
@@ -214,7 +280,7 @@ impl Target {
                 Err(object_store::Error::Precondition { .. }) if matches!(job.mode, Mode::Create) => {
                     Err(Failure::Other(ErrorKind::AlreadyExists, String::new()))
                 }
-                completed => completed.map(|_| ()).map_err(Failure::from),
+                completed => Ok(Version::of_put(size, completed?)),
             }
         })
         .await;
@@ -262,20 +328,21 @@ impl Target {
     }
 
     /// The current version of the object.
-    pub(super) async fn version(&self, path: &Path) -> Result<Option<Version>, Failure> {
+    async fn version(&self, path: &Path) -> Result<Option<Version>, Failure> {
+        Ok(self.find_mark(path).await?.map(|(version, _)| version))
+    }
+
+    /// The current version of the object, and the mark of the request that created it.
+    async fn find_mark(&self, path: &Path) -> Result<Option<(Version, Option<String>)>, Failure> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         match self.store.get_opts(path, options).await {
-            Ok(found) => Ok(Some(Version::of(&found.meta))),
+            Ok(found) => {
+                let mark = found.attributes.get(&Attribute::Metadata(MADE_BY.into()));
+                Ok(Some((Version::of(&found.meta), mark.map(|mark| mark.as_ref().to_owned()))))
+            }
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Returns true if the existing object was created by the request with this mark.
-    async fn made_by(&self, path: &Path, mark: &str) -> bool {
-        let options = GetOptions { head: true, ..GetOptions::default() };
-        let Ok(found) = self.store.get_opts(path, options).await else { return false };
-        found.attributes.get(&Attribute::Metadata(MADE_BY.into())).is_some_and(|own| own.as_ref() == mark)
     }
 }
 

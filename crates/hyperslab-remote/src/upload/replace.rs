@@ -1,17 +1,19 @@
 //! Replaces an existing store by a directory store.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path as LocalPath;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use hyperslab_core::{Error, Result};
+use hyperslab_core::Result;
 use object_store::ObjectStoreExt;
 use object_store::path::Path;
 
 use super::put::{Outcome, Target};
 use super::{AT_ONCE, Failure, Present, Upload, collect, rank, runtime};
+use crate::client::Version;
 
 impl Upload {
     /// Uploads a folder, replacing the objects found before. `last` makes the new store visible, `replaced` the old
@@ -26,17 +28,17 @@ impl Upload {
         present: &Present,
         stop: &Arc<AtomicBool>,
     ) -> Result<()> {
-        let claim = self.claim()?;
-        let before = self.visible(replaced)?;
+        let claim = self.claim(stop)?;
+        self.check_same(present)?;
         let staged = self.beside(&format!("{:016x}.part", random()))?;
-        let complete = self.stage(folder, &staged, stop).and_then(|()| self.check_same(&before, present));
+        let complete = self.stage(folder, &staged, stop).and_then(|()| self.check_same(present));
         if let Err(error) = complete {
             // The staged objects were never visible.
             let _ = self.remove_under(&staged);
             return Err(error);
         }
         let base = self.url.strip_suffix(self.key.as_str()).unwrap_or(&self.url);
-        let kept = self.exchange(folder, &staged, last, &before).map_err(|error| {
+        let kept = self.exchange(folder, &staged, last, replaced).map_err(|error| {
             self.half_done(&format!(
                 "{error}; the old store is gone and the new one is not visible yet, but complete at {base}{staged}"
             ))
@@ -49,10 +51,6 @@ impl Upload {
                 "the new store is in its place, but objects of the old one are left: {error}"
             ))
         })
-    }
-
-    fn half_done(&self, text: &str) -> Error {
-        Error::io(self.url.as_str(), std::io::Error::other(text.to_owned()))
     }
 
     /// Uploads all files below a key that no reader looks at.
@@ -74,49 +72,32 @@ impl Upload {
         Ok(())
     }
 
-    /// The objects that make the old store visible, with their versions.
-    fn visible(&self, names: &[&str]) -> Result<Vec<(Path, Option<String>)>> {
-        let mut paths = Vec::new();
-        for name in names {
-            // A name is that of an object or of a folder.
-            let below = self.objects(name)?;
-            if below.is_empty() {
-                paths.push(self.path(name)?);
-            }
-            paths.extend(below);
-        }
-        let target = self.target()?;
-        let look = async move {
-            let each = paths.into_iter().map(|path| {
-                let target = target.clone();
-                async move {
-                    let found = target.version(&path).await?;
-                    Ok::<_, Failure>(found.map(|version| (path, version.tag)))
-                }
-            });
-            stream::iter(each)
-                .buffered(AT_ONCE)
-                .try_filter_map(|found| async { Ok(found) })
-                .try_collect()
-                .await
+    /// A number that changes when any object below the store is put or removed. It does not depend on the order of
+    /// the listing.
+    pub(crate) fn fingerprint(&self) -> Result<u64> {
+        let found = self.client.walk(self.path("")?)?.map_err(|failure| self.failed(failure))?;
+        let one = |(path, version): (Path, Version)| {
+            let mut hasher = DefaultHasher::new();
+            (path.as_ref(), version).hash(&mut hasher);
+            hasher.finish()
         };
-        runtime::run(look)?.map_err(|failure: Failure| self.failed(failure))
+        Ok(found.into_iter().map(one).fold(0, u64::wrapping_add))
     }
 
     /// Fails if another writer has changed the store since it was examined.
-    fn check_same(&self, before: &[(Path, Option<String>)], present: &Present) -> Result<()> {
-        let mut paths: Vec<Path> = before.iter().map(|(path, _)| path.clone()).collect();
-        let mut tags: Vec<Option<String>> = before.iter().map(|(_, tag)| tag.clone()).collect();
-        if let (Some(version), false) = (&present.object, self.key.is_empty()) {
-            paths.push(self.path("")?);
-            tags.push(version.tag.clone());
+    pub(super) fn check_same(&self, present: &Present) -> Result<()> {
+        if let Some(fingerprint) = present.fingerprint
+            && self.fingerprint()? != fingerprint
+        {
+            return Err(self.raced());
         }
-        let now = self.client.stat_all(paths)?;
-        for (found, tag) in now.into_iter().zip(tags) {
-            match found {
-                Ok(version) if version.tag == tag => {}
-                Ok(_) | Err(Failure::Missing) => return Err(self.raced()),
-                Err(failure) => return Err(self.failed(failure)),
+        if let (Some(version), false) = (&present.object, self.key.is_empty()) {
+            match self.client.stat_all(vec![self.path("")?])?.pop() {
+                Some(Ok(found)) if found.is_same(version) => {}
+                Some(Err(failure)) if !matches!(failure, Failure::Missing) => {
+                    return Err(self.failed(failure));
+                }
+                _ => return Err(self.raced()),
             }
         }
         Ok(())
@@ -129,7 +110,7 @@ impl Upload {
         folder: &LocalPath,
         staged: &str,
         last: &[&str],
-        before: &[(Path, Option<String>)],
+        replaced: &[&str],
     ) -> Result<HashSet<Path>> {
         let mut files = Vec::new();
         collect(folder, "", &mut files)?;
@@ -141,8 +122,11 @@ impl Upload {
             stages[rank(key, last)].push((self.path_under(staged, key)?, to));
         }
         // Remove them in reverse order of their upload.
-        for (path, _) in before.iter().rev() {
-            self.remove(vec![path.clone()])?;
+        let old = self.objects("")?;
+        for name in replaced.iter().rev() {
+            // A name is that of an object or of a folder.
+            let visible = self.path(name)?;
+            self.remove(old.iter().filter(|path| path.prefix_matches(&visible)).cloned().collect())?;
         }
         for stage in stages {
             self.copy(stage)?;
@@ -183,6 +167,6 @@ fn unusual(key: &str) -> usize {
 
 /// A random number, so that no other writer uses the same one.
 fn random() -> u64 {
-    use std::hash::{BuildHasher, Hasher, RandomState};
+    use std::hash::{BuildHasher, RandomState};
     RandomState::new().build_hasher().finish()
 }

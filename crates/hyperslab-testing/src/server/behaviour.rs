@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::http::Answer;
+use super::http::{Answer, Request};
 
 /// The behaviour of the server.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +31,55 @@ pub struct Behaviour {
     pub cut: u64,
     /// A fault for requests from this number on: the first number, the number of faults, and the fault.
     pub fault: Option<(u64, u64, WireFault)>,
+    /// Faults for some requests.
+    pub rules: Vec<FaultRule>,
+}
+
+/// Faults of requests with a method and a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FaultRule {
+    method: &'static str,
+    path: String,
+    skip: u64,
+    left: u64,
+    fault: WireFault,
+}
+
+impl FaultRule {
+    /// A fault of every request with this method (empty for any) and this part of the path and query.
+    #[must_use]
+    pub fn new(method: &'static str, path: impl Into<String>, fault: WireFault) -> Self {
+        Self { method, path: path.into(), skip: 0, left: u64::MAX, fault }
+    }
+
+    /// Limits the number of faults.
+    #[must_use]
+    pub fn times(mut self, count: u64) -> Self {
+        self.left = count;
+        self
+    }
+
+    /// Lets this many requests through first.
+    #[must_use]
+    pub fn after(mut self, count: u64) -> Self {
+        self.skip = count;
+        self
+    }
+
+    /// Returns true if the rule applies to a request, and counts it.
+    fn take(&mut self, request: &Request) -> bool {
+        let is_meant =
+            (self.method.is_empty() || self.method == request.method) && request.path.contains(&self.path);
+        if !is_meant || self.left == 0 {
+            return false;
+        }
+        if self.skip > 0 {
+            self.skip -= 1;
+            return false;
+        }
+        self.left -= 1;
+        true
+    }
 }
 
 impl Behaviour {
@@ -46,8 +95,18 @@ impl Behaviour {
         Self { fault: Some((number, u64::MAX, fault)), ..Self::default() }
     }
 
+    /// Faults by method and path.
+    #[must_use]
+    pub fn with_rules(rules: impl IntoIterator<Item = FaultRule>) -> Self {
+        Self { rules: rules.into_iter().collect(), ..Self::default() }
+    }
+
     /// Takes the fault for the request with this number.
-    pub(super) fn fault_of(&mut self, number: u64) -> Option<WireFault> {
+    pub(super) fn fault_of(&mut self, number: u64, request: &Request) -> Option<WireFault> {
+        let by_rule = self.rules.iter_mut().find_map(|rule| rule.take(request).then_some(rule.fault));
+        if by_rule.is_some() {
+            return by_rule;
+        }
         if let Some((status, left)) = &mut self.fail
             && *left > 0
         {
@@ -72,10 +131,12 @@ pub enum WireFault {
     RetryAfter(u16, u64),
     /// Responds with this status and an error document with this code.
     Error(u16, &'static str),
-    /// Closes the connection without a response. The request has no effect.
+    /// Resets the connection without a response. The request has no effect.
     Reset,
-    /// Processes the request, then closes the connection without a response.
+    /// Processes the request, then resets the connection without a response.
     Lost,
+    /// Processes the request, but never responds. Keeps the connection open.
+    Silence,
     /// Ends the response in the middle.
     Cut,
     /// Stops in the middle of the response and keeps the connection open.

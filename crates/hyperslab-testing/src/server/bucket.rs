@@ -7,12 +7,16 @@ use std::path::{Path, PathBuf};
 use super::http::{Answer, Request, entity_tag, percent_decoded};
 use super::{Shared, held};
 
+/// The metadata headers of an object.
+type Metadata = Vec<(String, String)>;
+
 /// Incomplete uploads in parts, and metadata of objects.
 #[derive(Debug, Default)]
 pub(super) struct Uploads {
-    open: HashMap<String, BTreeMap<u64, Vec<u8>>>,
+    /// The metadata and the parts of each upload.
+    open: HashMap<String, (Metadata, BTreeMap<u64, Vec<u8>>)>,
     made: u64,
-    metadata: HashMap<PathBuf, Vec<(String, String)>>,
+    metadata: HashMap<PathBuf, Metadata>,
 }
 
 impl Uploads {
@@ -49,7 +53,7 @@ impl Shared {
                 let mut uploads = held(&self.uploads);
                 uploads.made += 1;
                 let id = format!("upload{}", uploads.made);
-                uploads.open.insert(id.clone(), BTreeMap::new());
+                uploads.open.insert(id.clone(), (request.metadata.clone(), BTreeMap::new()));
                 Ok(Answer::document(
                     200,
                     format!(
@@ -60,7 +64,7 @@ impl Shared {
             ("PUT", Some(id)) => {
                 let number = parameter(query, "partNumber").and_then(|number| number.parse().ok());
                 let mut uploads = held(&self.uploads);
-                let (Some(number), Some(parts)) = (number, uploads.open.get_mut(&id)) else {
+                let (Some(number), Some((_, parts))) = (number, uploads.open.get_mut(&id)) else {
                     return Ok(Answer::error(404, "NoSuchUpload"));
                 };
                 parts.insert(number, request.body.clone());
@@ -69,10 +73,11 @@ impl Shared {
                 Ok(answer)
             }
             ("POST", Some(id)) => {
-                let Some(parts) = held(&self.uploads).open.get(&id).cloned() else {
+                let Some((metadata, parts)) = held(&self.uploads).open.get(&id).cloned() else {
                     return Ok(Answer::error(404, "NoSuchUpload"));
                 };
-                let answer = self.put(&path, request, &parts.into_values().flatten().collect::<Vec<u8>>())?;
+                let bytes = parts.into_values().collect::<Vec<_>>().concat();
+                let answer = self.put(&path, request, &metadata, &bytes)?;
                 if answer.status != 200 {
                     return Ok(answer);
                 }
@@ -97,15 +102,16 @@ impl Shared {
             ("PUT", None) => match &request.copy_source {
                 Some(source) => {
                     let from = self.root.join(percent_decoded(source.trim_start_matches('/')));
-                    let Ok(bytes) = std::fs::read(from) else { return Ok(Answer::error(404, "NoSuchKey")) };
-                    let answer = self.put(&path, request, &bytes)?;
+                    let Ok(bytes) = std::fs::read(&from) else { return Ok(Answer::error(404, "NoSuchKey")) };
+                    let metadata = held(&self.uploads).metadata.get(&from).cloned().unwrap_or_default();
+                    let answer = self.put(&path, request, &metadata, &bytes)?;
                     let tag = answer.headers.first().map(|(_, tag)| tag.clone()).unwrap_or_default();
                     Ok(Answer::document(
                         answer.status,
                         format!("<CopyObjectResult><ETag>{tag}</ETag></CopyObjectResult>"),
                     ))
                 }
-                None => self.put(&path, request, &request.body),
+                None => self.put(&path, request, &request.metadata, &request.body),
             },
             _ => Ok(Answer::plain(405)),
         }
@@ -113,7 +119,7 @@ impl Shared {
 
     /// Puts an object if the conditions of the request hold. Requests are serialised, so that the check and the
     /// change are one step.
-    fn put(&self, path: &Path, request: &Request, bytes: &[u8]) -> io::Result<Answer> {
+    fn put(&self, path: &Path, request: &Request, metadata: &Metadata, bytes: &[u8]) -> io::Result<Answer> {
         let mut uploads = held(&self.uploads);
         let tag =
             std::fs::metadata(path).ok().filter(|found| found.is_file()).map(|found| entity_tag(&found));
@@ -134,7 +140,7 @@ impl Shared {
         let staged = self.root.join(format!(".put{}", uploads.made));
         std::fs::write(&staged, bytes)?;
         std::fs::rename(&staged, path)?;
-        uploads.metadata.insert(path.to_owned(), request.metadata.clone());
+        uploads.metadata.insert(path.to_owned(), metadata.clone());
         let mut answer = Answer::plain(200);
         answer.headers.push(("ETag", entity_tag(&std::fs::metadata(path)?)));
         Ok(answer)

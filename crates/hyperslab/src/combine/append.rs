@@ -100,7 +100,8 @@ fn append_geometry(
     progress: &Progress,
 ) -> Result<AppendReport> {
     if !VERTICES.contains(&dimension) {
-        let problem = format!("{} is a geometry, which grows along \"vertex\" only", target.display());
+        let problem =
+            format!("{} is a geometry, which grows along \"vertex\" only", crate::location_name(target));
         return Err(Error::invalid(problem));
     }
     check_sources(target, sources)?;
@@ -121,7 +122,7 @@ fn append_geometry(
 
 fn check_sources(target: &Path, sources: &[PathBuf]) -> Result<()> {
     if let Some(path) = sources.iter().find(|path| crate::convert::same_file(path, target)) {
-        return Err(Error::invalid(format!("{} cannot be added to itself", path.display())));
+        return Err(Error::invalid(format!("{} cannot be added to itself", crate::location_name(path))));
     }
     if sources.is_empty() {
         return Err(Error::invalid("nothing to add: no file matches"));
@@ -203,7 +204,7 @@ fn append_with(
     paths.extend_from_slice(sources);
     let (combination, combined) = joined(&paths, dimension, &options.combine, true)?;
     let format = combination.store.driver().ok_or_else(|| {
-        Error::unsupported(target.display().to_string(), "adding to a store of an unknown format")
+        Error::unsupported(crate::location_name(target), "adding to a store of an unknown format")
     })?;
     // Existing attributes of the target are kept.
     let notes = combination.notes.into_iter().filter(|(_, note)| !note.starts_with("attributes ")).collect();

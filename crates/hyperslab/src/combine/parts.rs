@@ -103,7 +103,7 @@ impl PartStores {
         }
         let array = match part.store.node(path)? {
             Node::Array(array) => array,
-            _ => return Err(Error::not_found(self.paths[number].display().to_string(), path)),
+            _ => return Err(Error::not_found(crate::location_name(&self.paths[number]), path)),
         };
         let array = match times {
             Some(times) => times.applied(array)?,

@@ -22,7 +22,7 @@ pub(super) fn convert_to(
     progress: &Progress,
 ) -> Result<ConvertReport> {
     let remote = Remote::new(url, &options.remote)?;
-    let present = remote.present()?;
+    let mut present = remote.present()?;
     if options.append && present.is_there() {
         return add_to(source, &remote, format, options, progress);
     }
@@ -30,6 +30,7 @@ pub(super) fn convert_to(
         return Err(Error::Exists { path: remote.url().into() });
     }
     let replaced = present.is_there().then(|| replaceable(url, options)).transpose()?;
+    remote.record(&mut present)?;
     let folder = temporary_folder()?;
     let local = folder.path().join(last_name(&remote));
     let options = ConvertOptions { replace: false, append: false, sync: false, ..options.clone() };
@@ -131,7 +132,7 @@ pub(crate) fn change_directory<T>(
 fn unless_stopped<T>(progress: &Progress, work: impl FnOnce(&Arc<AtomicBool>) -> Result<T>) -> Result<T> {
     let stop = Arc::new(AtomicBool::new(false));
     let ended = AtomicBool::new(false);
-    let done = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
                 stop.store(progress.stop.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -141,11 +142,7 @@ fn unless_stopped<T>(progress: &Progress, work: impl FnOnce(&Arc<AtomicBool>) ->
         let done = work(&stop);
         ended.store(true, Ordering::Relaxed);
         done
-    });
-    match done {
-        Err(_) if progress.stop.load(Ordering::Relaxed) => Err(Error::Cancelled),
-        done => done,
-    }
+    })
 }
 
 fn temporary_folder() -> Result<tempfile::TempDir> {
@@ -164,7 +161,7 @@ fn replaceable(url: &str, options: &ConvertOptions) -> Result<Format> {
         Error::Io { path, source } if source.kind() != ErrorKind::NotFound => Error::Io { path, source },
         _ => Error::invalid(format!(
             "{} exists and is not a store, so it is not replaced; remove it or choose another target",
-            crate::location::url_name(url)
+            hyperslab_core::url_name(url)
         )),
     })
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use hyperslab::convert::{ConvertOptions, Progress, convert};
 use hyperslab::diff::{DiffOptions, diff};
 use hyperslab::{Error, Format, OpenOptions, OpenStore, RemoteOptions, Result, open, open_with};
-use hyperslab_testing::{Behaviour, WebServer, WireFault};
+use hyperslab_testing::{Behaviour, FaultRule, WebServer, WireFault};
 
 use super::{Remote, STORES, read};
 
@@ -167,6 +167,18 @@ fn servers_without_some_features_are_read() {
     }
 }
 
+/// A denied object is not one that was never written.
+#[test]
+fn denied_objects_are_not_missing() {
+    let remote = Remote::new();
+    let denied = WireFault::Error(403, "AccessDenied");
+    for (name, objects) in [("sharded.zarr", "/c/"), ("x.zarr", "/c/"), ("x.tiledb", "/__fragments/")] {
+        remote.server.behave(Behaviour::with_rules([FaultRule::new("", objects, denied)]));
+        let error = remote.s3(name).and_then(|store| read(&store, "[2]")).unwrap_err();
+        assert!(error.to_string().contains("access denied"), "{name}: {error}");
+    }
+}
+
 /// Redirected requests are followed.
 #[test]
 fn redirects_are_followed() {
@@ -248,8 +260,7 @@ fn faults_during_a_write_leave_all_or_nothing() {
                         check_told(&error);
                         let left = remote.objects(name);
                         assert!(left.is_empty(), "{name} {fault:?} at {number}: {left:?}\n{error}");
-                        // A connection that breaks during an upload may be an error, but nothing is left behind.
-                        let survivable = matches!(fault, WireFault::Status(_) | WireFault::RetryAfter(..));
+                        let survivable = !matches!(fault, WireFault::Cut | WireFault::Error(..));
                         assert!(!survivable, "{name} {fault:?} at {number}: {error}");
                     }
                 }
@@ -303,6 +314,74 @@ fn the_old_store_stays_until_the_new_one_is_complete() {
                 remove(&remote.local(&left));
             }
         }
+        remove(&remote.local(name));
+    }
+}
+
+/// An upload in parts is complete even if the response to its last request is lost.
+#[test]
+fn the_response_to_an_upload_in_parts_may_be_lost() {
+    let remote = Remote::new();
+    let large = remote.folder.path().join("large.npy");
+    let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (41943040,), }";
+    let mut npy = b"\x93NUMPY\x01\x00".to_vec();
+    npy.extend(118_u16.to_le_bytes());
+    npy.extend(format!("{header:<117}\n").bytes());
+    npy.resize(npy.len() + (40 << 20), 7);
+    std::fs::write(&large, npy).unwrap();
+    let options = ConvertOptions::default().with_remote(hasty(&remote.server));
+    let target = Path::new("s3://bucket/large.npy");
+    for fault in [WireFault::Lost, WireFault::Reset] {
+        remote.server.behave(Behaviour::with_rules([FaultRule::new("POST", "uploadId=", fault).times(1)]));
+        convert(&open(&large).unwrap(), target, Format::NPY, &options, &Progress::default()).unwrap();
+        assert_eq!(std::fs::read(remote.local("large.npy")).unwrap(), std::fs::read(&large).unwrap());
+        assert_eq!(remote.server.open_uploads(), 0);
+        remove(&remote.local("large.npy"));
+    }
+}
+
+/// A new store that may be visible, because no answer says whether its last object was put, stays complete.
+#[test]
+fn a_store_that_may_be_visible_is_not_removed() {
+    let remote = Remote::new();
+    let options = ConvertOptions::default().with_chunk_shape(vec![8, 64, 64]);
+    remote.server.behave(Behaviour::with_rules([
+        FaultRule::new("PUT", "seen.zarr/zarr.json", WireFault::Lost).times(1),
+        FaultRule::new("HEAD", "seen.zarr/zarr.json", WireFault::Error(403, "AccessDenied")),
+    ]));
+    let error = remote.convert_to("seen.zarr", &options).unwrap_err();
+    check_told(&error);
+    check_same(&remote, "seen.zarr");
+}
+
+/// A store that another writer replaces while a conversion runs is not replaced again.
+#[test]
+fn a_replacement_by_another_writer_is_not_lost() {
+    let remote = Arc::new(Remote::new());
+    let shaped =
+        |chunk: u64| ConvertOptions::default().with_replace(true).with_chunk_shape(vec![chunk, 64, 64]);
+    for name in ["lost.zarr", "lost.tiledb"] {
+        remote.server.behave(Behaviour::default());
+        remote.convert_to(name, &shaped(8)).unwrap();
+        let _ = remote.server.take_log();
+        remote.convert_to(name, &shaped(8)).unwrap();
+        let log = remote.server.take_log();
+        let claim = log.iter().position(|answered| answered.path.ends_with(".claim")).unwrap();
+        let (other, second) = (Arc::clone(&remote), name.to_owned());
+        let (done, told) = std::sync::mpsc::channel();
+        remote.server.behave(Behaviour::default());
+        // The first writer has examined the target and converted its source, but has not claimed the target yet.
+        remote.server.before_request(claim as u64, move || {
+            done.send(other.convert_to(&second, &shaped(4)).is_ok()).unwrap();
+        });
+        let error = remote.convert_to(name, &shaped(8)).unwrap_err().to_string();
+        assert!(error.contains("another writer"), "{error}");
+        assert!(told.recv().unwrap());
+        let store = open(remote.local(name)).unwrap();
+        let array = store.array(&store.only_node().unwrap()).unwrap();
+        assert_eq!(array.schema().grid.chunk_shape(), [4, 64, 64]);
+        check_same(&remote, name);
+        assert!(remote.objects(&format!(".{name}")).is_empty());
         remove(&remote.local(name));
     }
 }

@@ -255,8 +255,9 @@ unsafe fn stream_swapped(source: *const u8, target: *mut u8, length: usize, swap
         let to = unsafe { target.add(at) };
         // SAFETY: a word from `at` on is inside the run; the load is unaligned.
         let word = unsafe { _mm256_loadu_si256(from.cast()) };
+        let swapped = _mm256_shuffle_epi8(word, places);
         // SAFETY: the target starts a cache line, so every word of it is aligned.
-        unsafe { _mm256_stream_si256(to.cast(), _mm256_shuffle_epi8(word, places)) };
+        unsafe { _mm256_stream_si256(to.cast(), swapped) };
     }
     whole
 }

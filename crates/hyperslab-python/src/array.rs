@@ -17,7 +17,7 @@ pub(crate) use indexers::{Outer, Points};
 
 use indexers::whole_mask;
 
-use crate::errors::{detached, invalid, raised};
+use crate::errors::{detached, invalid, raised, warn_of_conventions};
 use crate::key::Key;
 use crate::memory::{self, Cells};
 use crate::reduce::{self, Asked};
@@ -554,6 +554,7 @@ impl Array {
     /// such conventions, returns the array itself.
     #[getter]
     fn decoded(&self, py: Python<'_>) -> PyResult<Self> {
+        warn_of_conventions(py, &self.reader)?;
         let reader = detached(py, || self.reader.decoded())?;
         Self::new(py, reader, Arc::clone(&self.origin), self.path.clone())
     }

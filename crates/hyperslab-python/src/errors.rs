@@ -1,6 +1,9 @@
 //! Converts errors to exceptions, whose classes are in `hyperslab/_errors.py`.
 
-use hyperslab::Error;
+use std::ffi::CString;
+
+use hyperslab::{ArrayReader, Error};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
@@ -34,6 +37,16 @@ pub(crate) fn detached<T: Send>(
     #[cfg(unix)]
     let run = || hyperslab::driver::guarded(run);
     py.detach(run).map_err(|error| raised(py, &error))
+}
+
+/// Warns of contradictory or meaningless attributes of an array whose values are decoded.
+pub(crate) fn warn_of_conventions(py: Python<'_>, stored: &ArrayReader) -> PyResult<()> {
+    for warning in stored.interpretation().warnings {
+        let text = format!("{}: {warning}", stored.inner().name());
+        let text = CString::new(text).unwrap_or_default();
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+    }
+    Ok(())
 }
 
 fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::array::Array;
-use crate::errors::{invalid, raised};
+use crate::errors::{invalid, raised, warn_of_conventions};
 use crate::key::Key;
 use crate::{threads, values};
 
@@ -42,6 +42,7 @@ pub(crate) fn reduce<'py>(
     let reader = if asked.raw || operation.is_about_stored_values() {
         array.reader.clone()
     } else {
+        warn_of_conventions(py, &array.reader)?;
         array.reader.decoded().map_err(|error| raised(py, &error))?
     };
     // All chunks share the pool that `within` runs in.

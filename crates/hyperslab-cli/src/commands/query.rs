@@ -127,10 +127,8 @@ fn report_decoding(
         None if marks => parts.push("missing values left out".to_owned()),
         _ => {}
     }
-    if is_decoded {
-        if interpretation.is_packed() {
-            parts.push("values unpacked".to_owned());
-        }
+    if is_decoded && interpretation.is_packed() {
+        parts.push("values unpacked".to_owned());
     }
     parts.extend(unit.filter(|_| is_decoded).map(|unit| format!("unit {unit}")));
     if parts.is_empty() || args.json {

@@ -22,7 +22,7 @@ mod verify;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueHint};
-use hyperslab::Meter;
+use hyperslab::{ExternalFiles, Meter, Result};
 
 pub(crate) use append::AppendArgs;
 pub(crate) use clean::CleanArgs;
@@ -216,12 +216,25 @@ pub(crate) struct OpenOptionsArgs {
     #[arg(long, hide_short_help = true, help_heading = "Opening")]
     pub(crate) no_consolidated: bool,
 
-    /// Other files that an HDF5 file may refer to: external data, virtual sources and links
-    #[arg(long, value_name = "RULE", value_parser = ["none", "beside", "any"], default_value = "beside", hide_short_help = true, help_heading = "Opening")]
-    pub(crate) external: String,
+    #[command(flatten)]
+    pub(crate) external: ExternalArgs,
 
     #[command(flatten)]
     pub(crate) storage: StorageArgs,
+}
+
+/// The rule for other files that a store refers to.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct ExternalArgs {
+    /// Other files that a file may refer to: external data, virtual sources and links of HDF5, targets of references
+    #[arg(long, value_name = "RULE", value_parser = ["none", "beside", "any"], default_value = "beside", hide_short_help = true, help_heading = "Opening")]
+    external: String,
+}
+
+impl ExternalArgs {
+    pub(crate) fn rule(&self) -> Result<ExternalFiles> {
+        self.external.parse()
+    }
 }
 
 /// Options for remote storage.

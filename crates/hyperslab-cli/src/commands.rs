@@ -64,7 +64,7 @@ fn open_options(args: &OpenOptionsArgs) -> Result<OpenOptions> {
     let format = args.format.as_deref().map(str::parse).transpose()?;
     let at = args.at.as_deref().map(crate::times::window).transpose()?;
     let key = EncryptionKey::from_environment()?;
-    let (external, remote) = (args.external.parse()?, remote_options(&args.storage)?);
+    let (external, remote) = (args.external.rule()?, remote_options(&args.storage)?);
     let (mapped, consolidated) = (!args.no_map, !args.no_consolidated);
     Ok(OpenOptions::default()
         .with_format(format)
@@ -85,7 +85,8 @@ fn remote_options(args: &StorageArgs) -> Result<RemoteOptions> {
     for option in &args.storage_options {
         let (name, value) = option
             .split_once('=')
-            .ok_or_else(|| Error::invalid(format!("--storage-option {option}: expected KEY=VALUE")))?;
+            // Not repeated: it may be a secret.
+            .ok_or_else(|| Error::invalid("--storage-option: expected KEY=VALUE"))?;
         options = options.with_option(name, value);
     }
     Ok(options)

@@ -1,7 +1,7 @@
 //! Terminal output: data to stdout, messages to stderr.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hyperslab::driver::closest;
 use hyperslab::{Error, Result, Traffic};
@@ -56,10 +56,20 @@ pub(crate) fn is_closed_pipe(error: &Error) -> bool {
 pub(crate) fn print_error(error: &Error, stores: &[String], node_option: bool) {
     // If stderr is closed, there is nothing left to do.
     let mut err = anstream::stderr();
-    let _ = writeln!(err, "{}: {error}", paint::bad("error"));
+    let _ = writeln!(err, "{}: {}", paint::bad("error"), without_secrets(error.to_string()));
     if let Some(step) = next_step(error, stores, node_option) {
-        let _ = writeln!(err, "{}: {step}", paint::dim("next"));
+        let _ = writeln!(err, "{}: {}", paint::dim("next"), without_secrets(step));
     }
+}
+
+/// Replaces the URLs among the program's arguments by their names, which are without users and signatures.
+fn without_secrets(text: String) -> String {
+    let arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    let urls = arguments.filter(|argument| hyperslab::is_remote(argument));
+    urls.fold(text, |text, url| match url.to_str() {
+        Some(raw) => text.replace(raw, &hyperslab::location_name(&url)),
+        None => text,
+    })
 }
 
 /// Prints the traffic of remote storage in one line.

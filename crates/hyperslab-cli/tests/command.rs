@@ -338,3 +338,30 @@ fn an_address_without_a_store_is_not_served() {
     let why = String::from_utf8_lossy(&output.stderr);
     assert!(!announced && output.status.code() == Some(2) && why.contains("none.h5"), "{why}");
 }
+
+/// Users, passwords and signatures in URLs, and storage options, appear in no message.
+#[test]
+fn secrets_are_not_repeated() {
+    let folder = samples();
+    // No request is sent: a host has no space.
+    let url = "http://me:hush@a host/a.nc?sig='a)b hush";
+    for words in [
+        vec!["info", url],
+        vec!["clean", url],
+        vec!["diff", url, "x.npy"],
+        vec!["append", url, "x.zarr", "--along", "time"],
+        vec!["append", "x.npy", url, "--along", "time"],
+        vec!["convert", url, "y.zarr"],
+        vec!["convert", "x.npy", url],
+        vec!["convert", url, "x.npy", "y.zarr", "--concat", "time"],
+        vec!["plot", "x.npy", "-o", url],
+        vec!["read", "x.npy", "-o", url],
+        vec!["query", "q.json", "--target", url, "-x"],
+        vec!["query", url, "--mean", "time"],
+        vec!["rm", url, "/t"],
+        vec!["info", "s3://bucket/x", "--storage-option", "hush"],
+    ] {
+        let error = output_of(folder.path(), 2, &words);
+        assert!(!error.contains("hush"), "{words:?}: {error}");
+    }
+}

@@ -82,3 +82,25 @@ fn invalid_documents_are_rejected_with_these_words() {
     let fine = tet(folder.path(), &["query", "q.json", "-t", "missing.tet", "-x"]);
     assert_eq!(fine.status.code(), Some(2));
 }
+
+/// References have the extension of query documents, but are stores.
+#[test]
+fn references_are_queried_as_stores() {
+    let folder = sample();
+    let text = |words: &[&str]| {
+        let output = tet(folder.path(), words);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {error}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    text(&["references", "x.tet", "-o", "refs.json"]);
+    assert_eq!(text(&["query", "refs.json", "--sum"]), text(&["query", "x.tet", "--sum"]));
+    // Their targets may be anywhere, if the user says so.
+    std::fs::create_dir(folder.path().join("elsewhere")).expect("a folder");
+    let moved = folder.path().join("elsewhere/refs.json");
+    std::fs::rename(folder.path().join("refs.json"), &moved).expect("moved");
+    text(&["diff", "elsewhere/refs.json", "x.tet", "--values-only", "--external", "any"]);
+    let refused = tet(folder.path(), &["diff", "elsewhere/refs.json", "x.tet", "--values-only"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--external any"));
+}

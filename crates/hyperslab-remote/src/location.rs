@@ -391,7 +391,7 @@ mod tests {
             let remote = Remote::new(&format!("s3://bucket/{key}"), &options).unwrap();
             assert_eq!((remote.key.as_str(), remote.base.as_str()), (key, "s3://bucket"));
         }
-        for url in ["http://h h/a?sig=hush", "http://me:hu sh@h/a", "http://[/a?b=\"c)hush"] {
+        for url in ["http://h h/a?sig=hush", "http://me:hush@h h/a", "http://[/a?b=\"c)hush"] {
             let error = Remote::new(url, &RemoteOptions::default()).unwrap_err().to_string();
             assert!(!error.contains("hush") && error.contains("not a URL"), "{error}");
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueHint};
 
-use super::StorageArgs;
+use super::{ExternalArgs, StorageArgs};
 
 #[derive(Debug, ClapArgs)]
 #[command(before_help = "\
@@ -41,6 +41,9 @@ pub(crate) struct AppendArgs {
     /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) external: ExternalArgs,
 
     #[command(flatten)]
     pub(crate) storage: StorageArgs,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueHint};
 
-use super::StorageArgs;
+use super::{ExternalArgs, StorageArgs};
 
 #[derive(Debug, ClapArgs)]
 #[command(before_help = "\
@@ -22,6 +22,9 @@ pub(crate) struct DiffArgs {
     /// Second file, directory or URL
     #[arg(value_name = "B", value_hint = ValueHint::AnyPath)]
     pub(crate) b: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) external: ExternalArgs,
 
     #[command(flatten)]
     pub(crate) storage: StorageArgs,

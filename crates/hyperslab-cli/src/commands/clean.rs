@@ -1,13 +1,16 @@
 //! `tet clean`: removes leftovers of killed writers.
 
-use hyperslab::Result;
 use hyperslab::driver::storage::{LeftoverState, clean_leftovers};
+use hyperslab::{Error, Result};
 use serde_json::json;
 
 use crate::args::CleanArgs;
 use crate::{Answer, output, paint, pretty};
 
 pub(crate) fn run(args: &CleanArgs) -> Result<Answer> {
+    if hyperslab::is_remote(&args.folder) {
+        return Err(Error::unsupported(hyperslab::location_name(&args.folder), "cleaning remote storage"));
+    }
     let found = clean_leftovers(&args.folder, args.dry_run)?;
     let word = |state: &LeftoverState| match state {
         LeftoverState::Removed => "removed".to_owned(),

@@ -122,7 +122,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
     let answer = if complete { Answer::Yes } else { Answer::No };
     if args.json {
         output::print_json(&json!({
-            "path": args.out.display().to_string(), "format": form, "arrays": report.arrays, "rows": report.rows,
+            "path": hyperslab::location_name(&args.out), "format": form, "arrays": report.arrays, "rows": report.rows,
             "bytes": report.bytes, "copied_chunks": report.copied_chunks, "notes": report.notes(),
             "losses": report.losses,
         }))?;
@@ -138,7 +138,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
         let about = format!("{arrays}, {}, {speed}/s", pretty::bytes(report.bytes));
         let sign = if complete { paint::good("✓") } else { paint::doubtful("!") };
         if !args.quiet {
-            writeln!(out, "{sign} {}  {}", args.out.display(), paint::dim(about))?;
+            writeln!(out, "{sign} {}  {}", hyperslab::location_name(&args.out), paint::dim(about))?;
         }
         for loss in &report.losses {
             writeln!(out, "{} {loss}", paint::doubtful("!"))?;

@@ -13,7 +13,7 @@ const SHOWN: usize = 20;
 
 pub(crate) fn run(args: &DiffArgs) -> Result<Answer> {
     let remote = super::remote_options(&args.storage)?;
-    let options = super::default_options()?.with_remote(remote);
+    let options = super::default_options()?.with_remote(remote).with_external(args.external.rule()?);
     let open = |path: &Path| -> Result<OpenStore> { hyperslab::open_with(path, &options) };
     let (a, b) = (open(&args.a)?, open(&args.b)?);
     let mut options = DiffOptions::default()
@@ -28,8 +28,8 @@ pub(crate) fn run(args: &DiffArgs) -> Result<Answer> {
     let report = diff((&a, node), (&b, other), &options)?;
     if args.json {
         let mut document = report.to_json();
-        document["a"] = args.a.display().to_string().into();
-        document["b"] = args.b.display().to_string().into();
+        document["a"] = hyperslab::location_name(&args.a).into();
+        document["b"] = hyperslab::location_name(&args.b).into();
         output::print_json(&document)?;
     } else if !args.quiet {
         output::print(|out| {

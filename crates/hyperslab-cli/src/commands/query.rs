@@ -7,15 +7,16 @@ use hyperslab::query::document::Document;
 use hyperslab::query::{
     self, Answer as Found, Axis, Explanation, Group, Operation, Pad, Parameters, Query, Window,
 };
-use hyperslab::{ArrayReader, DType, Elements, Error, Node, Result, Selection, Values, export, rows};
+use hyperslab::{
+    ArrayReader, DType, Elements, Error, Node, OpenOptions, Result, Selection, Values, export, rows,
+};
 use serde_json::{Value, json};
 
 use crate::args::{OpenOptionsArgs, OperationArgs, QueryArgs};
 use crate::{Answer, address, output, paint, pretty};
 
 pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
-    let ending = args.open.path.extension().and_then(|ending| ending.to_str());
-    if args.target.is_some() || matches!(ending, Some("json" | "toml")) {
+    if is_document(args) {
         return document(args);
     }
     let (node, selection) = address::node_and_selection(&args.what)?;
@@ -154,6 +155,14 @@ fn show_pair(args: &QueryArgs, pair: query::Pair, correlation: bool) -> Result<(
         table.row(vec![name.to_owned(), text, pretty::count(pair.count)]);
         table.write(out)
     })
+}
+
+/// Returns true if PATH is a query document. Stores may have the extension of one: references do.
+fn is_document(args: &QueryArgs) -> bool {
+    let path = &args.open.path;
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    let is_store = || hyperslab::is_remote(path) || hyperslab::detect(path, &OpenOptions::default()).is_ok();
+    args.target.is_some() || matches!(ending, Some("json" | "toml")) && !is_store()
 }
 
 /// PATH is a query document: it is checked, and with `-x` run on the target.

@@ -66,7 +66,7 @@ fn print_address(server: &Server, path: &std::path::Path, page: &str) -> Result<
     let base = page.split('?').next().unwrap_or(page);
     let store = server.only_store().unwrap_or("NAME");
     output::print(|out| {
-        writeln!(out, "{} is at {}", paint::strong(path.display()), paint::command(page))?;
+        writeln!(out, "{} is at {}", paint::strong(hyperslab::location_name(path)), paint::command(page))?;
         writeln!(out, "as Zarr at {base}zarr/{store}")?;
         writeln!(out, "Stop with Ctrl-C.")?;
         out.flush()

@@ -1,6 +1,7 @@
 //! `Array`: properties of an array, and reads.
 
 mod indexers;
+mod label;
 
 use std::sync::Arc;
 
@@ -242,13 +243,13 @@ impl Array {
             return self.read_points(py, &points, &[points.first().map_or(0, Vec::len) as u64]);
         }
         if let Some(selection) = text_selection(py, key)? {
-            return self.read_selection(py, &selection);
+            return self.read_selection(py, &selection, &[], false);
         }
         self.read(py, &Key::parse(key, self.shape_of())?)
     }
 
-    /// Select by label as in xarray: ``a.sel(lat=slice(30, 60), time="2000-01")``. Slices include both ends. A
-    /// missing label is an error; ``method="nearest"`` selects the nearest.
+    /// Select by label as in xarray: ``a.sel(lat=slice(30, 60), time="2000-01", x=[1, 5])``. Slices include both ends.
+    /// A missing label is an error; ``method="nearest"`` selects the nearest.
     #[pyo3(signature = (*, method=None, **labels))]
     fn sel<'py>(
         &self,
@@ -261,31 +262,31 @@ impl Array {
             Some("nearest") => true,
             Some(other) => return Err(invalid(py, format!("method {other:?}: only \"nearest\" is known"))),
         };
-        let mut selection = Selection::all();
+        let (mut selection, mut lists) = (Selection::all(), Vec::new());
         for (dimension, label) in labels.into_iter().flatten() {
             let dimension: String = dimension.extract()?;
-            let item = if let Ok(slice) = label.cast::<PySlice>() {
-                let end = |name: &str| slice.getattr(name).and_then(|end| label_text(&end));
+            if let Ok(slice) = label.cast::<PySlice>() {
+                let end = |name: &str| slice.getattr(name).and_then(|end| label::text(&end));
                 if !slice.getattr("step")?.is_none() {
                     return Err(invalid(py, format!("{dimension}: a slice of labels has no step")));
                 }
-                SelectionItem::Labels { dimension, from: end("start")?, to: end("stop")?, single: false }
+                let (from, to) = (end("start")?, end("stop")?);
+                selection.items.push(SelectionItem::Labels { dimension, from, to, single: false });
+            } else if let Some(texts) = label::texts(&label)? {
+                lists.push((dimension, texts));
             } else {
-                let text = label_text(&label)?;
-                let text = text.ok_or_else(|| invalid(py, format!("{dimension}: a label is missing")))?;
-                match nearest {
-                    true => SelectionItem::Nearest { dimension, label: text },
-                    false => SelectionItem::Labels {
-                        dimension,
-                        from: Some(text.clone()),
-                        to: Some(text),
-                        single: true,
-                    },
-                }
-            };
-            selection.items.push(item);
+                let text = label::text(&label)?;
+                let label = text.ok_or_else(|| invalid(py, format!("{dimension}: a label is missing")))?;
+                selection.items.push(match nearest {
+                    true => SelectionItem::Nearest { dimension, label },
+                    false => {
+                        let (from, to) = (Some(label.clone()), Some(label));
+                        SelectionItem::Labels { dimension, from, to, single: true }
+                    }
+                });
+            }
         }
-        self.read_selection(py, &selection)
+        self.read_selection(py, &selection, &lists, nearest)
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -550,12 +551,13 @@ impl Array {
         )
     }
 
-    /// The array with values decoded by the conventions of the file: scaled, shifted, and NaN if missing. Without
-    /// such conventions, returns the array itself.
+    /// The array with values decoded by the conventions of the file: scaled, shifted, and NaN if missing. Times are
+    /// ``datetime64`` if that holds them all, which reads them all once. Without such conventions, returns the array
+    /// itself.
     #[getter]
     fn decoded(&self, py: Python<'_>) -> PyResult<Self> {
         warn_of_conventions(py, &self.reader)?;
-        let reader = detached(py, || self.reader.decoded())?;
+        let reader = detached(py, || self.reader.decoded_dates())?;
         Self::new(py, reader, Arc::clone(&self.origin), self.path.clone())
     }
 
@@ -697,7 +699,7 @@ impl Array {
 }
 
 /// Selections as text in brackets, as on the command line: ``a["lat=30..60"]``, ``a["time=2000", "lat~50"]``.
-fn text_selection(py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<Selection>> {
+pub(crate) fn text_selection(py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<Selection>> {
     let texts: Vec<Bound<'_, PyAny>> = match key.cast::<PyTuple>() {
         Ok(items) => items.iter().collect(),
         Err(_) => vec![key.clone()],
@@ -717,21 +719,26 @@ fn text_selection(py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<Sel
     Ok(Some(selection))
 }
 
-/// A label as text: dates in ISO 8601, numbers in decimal.
-fn label_text(label: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-    if label.is_none() {
-        return Ok(None);
-    }
-    let text =
-        if label.hasattr("isoformat")? { label.call_method0("isoformat")? } else { label.str()?.into_any() };
-    text.extract().map(Some)
-}
-
 impl Array {
-    /// Reads a selection by label.
-    fn read_selection<'py>(&self, py: Python<'py>, selection: &Selection) -> PyResult<Bound<'py, PyAny>> {
-        let positions = detached(py, || self.reader.resolve(selection))?;
-        let axes = positions.axes.iter().map(|axis| AxisPick::Even(*axis)).collect();
-        self.read(py, &Key { axes, new_axes: SmallVec::new(), listed: false, ellipsis: false })
+    /// Reads a selection by label, and lists of labels along other dimensions.
+    fn read_selection<'py>(
+        &self,
+        py: Python<'py>,
+        selection: &Selection,
+        lists: &[(String, Vec<String>)],
+        nearest: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let axes = detached(py, || {
+            let positions = self.reader.resolve(selection)?;
+            let mut axes: SmallVec<[AxisPick; 4]> =
+                positions.axes.iter().map(|axis| AxisPick::Even(*axis)).collect();
+            for (dimension, labels) in lists {
+                let (axis, positions) = self.reader.label_positions(dimension, labels, nearest)?;
+                axes[axis] = AxisPick::List(positions);
+            }
+            Ok(axes)
+        })?;
+        let key = Key { axes, new_axes: SmallVec::new(), listed: !lists.is_empty(), ellipsis: false };
+        self.read(py, &key)
     }
 }

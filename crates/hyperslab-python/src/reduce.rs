@@ -1,11 +1,11 @@
 //! Reductions by the engine, folded chunk by chunk without loading the whole array.
 
 use hyperslab::query::{Axis, Operation, Query};
-use hyperslab::{AxisSelection, Selection, Threads};
+use hyperslab::{AxisSelection, DType, Selection, Threads};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::array::Array;
+use crate::array::{Array, text_selection};
 use crate::errors::{invalid, raised, warn_of_conventions};
 use crate::key::Key;
 use crate::{threads, values};
@@ -34,7 +34,10 @@ pub(crate) fn reduce<'py>(
         query.over = axes(over, array.reader.schema().shape().len())?;
     }
     if let Some(selection) = asked.selection {
-        query.selection = box_of(selection, array.reader.schema().shape())?;
+        query.selection = match text_selection(py, selection)? {
+            Some(labels) => labels,
+            None => box_of(selection, array.reader.schema().shape())?,
+        };
     }
     if let Some(filter) = asked.filter {
         query.conditions = filter.parse().map_err(|error| raised(py, &error))?;
@@ -47,7 +50,23 @@ pub(crate) fn reduce<'py>(
     };
     // All chunks share the pool that `within` runs in.
     let reader = reader.with_threads(Threads::Shared);
-    let answer = threads::within(py, array.origin.threads, || query.run(&reader)?.values())?;
+    let (stored, raw) = (&array.reader, asked.raw);
+    let answer = threads::within(py, array.origin.threads, || {
+        let answer = query.run(&reader)?;
+        if raw {
+            return answer.values();
+        }
+        let dated = answer.dated(stored);
+        match dated.dates()? {
+            // NumPy's dates mark missing ones themselves.
+            Some(mut dates) if matches!(dates.dtype, DType::DateTime(_)) => {
+                dates.elements.validity = None;
+                Ok(dates)
+            }
+            Some(texts) => Ok(texts),
+            None => dated.values(),
+        }
+    })?;
     values::to_python(py, answer, true)
 }
 

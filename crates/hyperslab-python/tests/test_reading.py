@@ -450,3 +450,52 @@ def test_open_takes_memory_time_and_key(tmp_path: Path) -> None:
     assert hyperslab.open(uri, key=key, at=15)["v"][:].tolist() == [1] * 4
     with pytest.raises(hyperslab.HyperslabError):
         hyperslab.open(uri)["v"][:]
+
+
+def test_labels_of_every_type_select_as_in_xarray(tmp_path: Path) -> None:
+    xr = pytest.importorskip("xarray")
+    pd = pytest.importorskip("pandas")
+    path = tmp_path / "x.nc"
+    time = np.datetime64("2000-01-01", "ns") + np.arange(40) * np.timedelta64(12, "h")
+    lat = np.array([0.1, 0.2, 0.3, 0.4], "f4")
+    values = np.arange(160.0).reshape(40, 4)
+    xr.Dataset({"t": (("time", "lat"), values)}, {"time": time, "lat": lat}).to_netcdf(path)
+    a, t = hyperslab.open(path)["t"], xr.open_dataset(path).t
+    day = np.datetime64("2000-01-05")
+    for labels in [
+        {"time": day},
+        {"time": pd.Timestamp(day)},
+        {"time": pd.Timestamp(day).to_pydatetime()},
+        {"time": "2000-01-05"},
+        {"time": slice(day, np.datetime64("2000-01-06"))},
+        {"time": slice("2000-01-05", "2000-01-06")},
+        {"time": time[3]},
+        {"time": [time[3], time[1]]},
+        {"time": t.time[2:4]},
+        {"lat": lat[2]},
+        {"lat": 0.3},
+        {"lat": [0.4, 0.1], "time": "2000-01-02"},
+        {"lat": slice(lat[1], 0.3)},
+        {"lat": slice(np.float32(0.2), None), "time": [day]},
+    ]:
+        np.testing.assert_array_equal(a.sel(**labels), t.sel(**labels), err_msg=str(labels))
+    np.testing.assert_array_equal(a.sel(lat=[0.12, 0.39], method="nearest"), values[:, [0, 3]])
+    assert a.reduce("mean", selection="lat=0.2..0.3") == values[:, 1:3].mean()
+    with pytest.raises(hyperslab.InvalidError, match="no label"):
+        a.sel(lat=[0.1, 0.5])
+
+
+def test_times_are_dates(tmp_path: Path) -> None:
+    xr = pytest.importorskip("xarray")
+    path = tmp_path / "x.nc"
+    when = np.array(["2000-01-01", "NaT", "2000-01-03T06"], "datetime64[ns]")
+    noleap = xr.date_range("2000-02-28", periods=2, calendar="noleap", use_cftime=True)
+    xr.Dataset({"when": ("x", when), "other": ("y", noleap)}).to_netcdf(path)
+    store, expected = hyperslab.open(path), xr.open_dataset(path)
+    a = store["when"]
+    assert a.max() == expected.when.max().values and a.mean() == expected.when.mean().values
+    assert a.max(decode=False) != a.max()
+    assert a.decoded.dtype.kind == "M"
+    np.testing.assert_array_equal(a.decoded[...], when)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(a.decoded))[...], when)
+    assert store["other"].max() == "2000-03-01"

@@ -41,7 +41,9 @@ def _arrays(source: Any, nodes: Sequence[str], decode: bool, options: dict[str, 
             raise InvalidError(f"samples are rows of arrays; {array!r} has none")
         if len(array) != len(found[0]):
             raise InvalidError(f"{array.path} has {len(array)} samples, {found[0].path} has {len(found[0])}")
-    return [array.decoded if decode else array for array in found]
+    # A tensor holds no dates, so times stay numbers.
+    decoded = [array.decoded if decode else array for array in found]
+    return [stored if array.dtype.kind == "M" else array for stored, array in zip(found, decoded)]
 
 
 def _tensor(values: Any) -> Any:

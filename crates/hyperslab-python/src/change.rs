@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use hyperslab::combine::{AppendOptions, CombineOptions};
-use hyperslab::convert::{ConvertOptions, Progress};
+use hyperslab::convert::ConvertOptions;
 use hyperslab::edit::{Edit, EditOptions};
 use hyperslab::fragments::{FieldChange, FieldSpec, change_fields, field_fill, parse_field};
 use hyperslab::{Filter, OpenOptions, combine, edit};
@@ -36,9 +36,9 @@ pub(crate) fn concat<'py>(
         .with_chunk_extents(chunks.unwrap_or_default())
         .with_replace(overwrite)
         .with_variant(variant);
-    let report = threads::within(py, None, || {
+    let report = threads::within_stoppable(py, None, |progress| {
         let sources = combine::expand(&sources)?;
-        combine::concat(&sources, &dim, (&target, format), &combining, &options, &Progress::default())
+        combine::concat(&sources, &dim, (&target, format), &combining, &options, progress)
     })?;
     values::from_json(
         py,
@@ -57,9 +57,9 @@ pub(crate) fn append_along<'py>(
     dry_run: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = AppendOptions::default().with_dry_run(dry_run);
-    let report = threads::within(py, None, || {
+    let report = threads::within_stoppable(py, None, |progress| {
         let sources = combine::expand(&sources)?;
-        combine::append_along(&target, &sources, &dim, &options, &Progress::default())
+        combine::append_along(&target, &sources, &dim, &options, progress)
     })?;
     let notes: Vec<String> = report.notes.iter().map(|(node, note)| format!("{node}: {note}")).collect();
     values::from_json(
@@ -94,7 +94,8 @@ pub(crate) fn edit_store<'py>(
     edits.extend(rename.unwrap_or_default().into_iter().map(|(from, to)| Edit::Rename { from, to }));
     edits.extend(remove.unwrap_or_default().into_iter().map(|node| Edit::Remove { node }));
     let options = EditOptions::default().with_dry_run(dry_run);
-    let report = threads::within(py, None, || edit::edit(&path, &edits, &options, &Progress::default()))?;
+    let report =
+        threads::within_stoppable(py, None, |progress| edit::edit(&path, &edits, &options, progress))?;
     let changes: Vec<_> =
         report.changes.iter().map(|(node, what)| json!({ "node": node, "change": what })).collect();
     values::from_json(

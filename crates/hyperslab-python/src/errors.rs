@@ -23,7 +23,7 @@ pub(crate) fn invalid(py: Python<'_>, message: impl Into<String>) -> PyErr {
     raised(py, &Error::invalid(message))
 }
 
-/// Runs engine work without the GIL.
+/// Runs engine work without the GIL. Signals are handled while it may wait for a server.
 pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> hyperslab::Result<T> + Send,
@@ -36,7 +36,7 @@ pub(crate) fn detached<T: Send>(
     // If a mapped file is truncated meanwhile, raise an exception instead of crashing the interpreter.
     #[cfg(unix)]
     let run = || hyperslab::driver::guarded(run);
-    py.detach(run).map_err(|error| raised(py, &error))
+    crate::signals::run(py, run)?.map_err(|error| raised(py, &error))
 }
 
 /// Warns of contradictory or meaningless attributes of an array whose values are decoded.

@@ -14,6 +14,7 @@
 //! | `write` | new stores, filled by assignment; growing arrays; conversion; comparison |
 //! | `refs` | chunk locations as NumPy arrays and as references |
 //! | `threads` | thread pools by size |
+//! | `signals` | Python's signal handlers while the engine works |
 //! | `show` | calls HTML, plots and h5py methods, which are written in Python |
 //! | `errors` | errors as exceptions |
 #![deny(unsafe_code)]
@@ -28,6 +29,7 @@ mod memory;
 mod reduce;
 mod refs;
 mod show;
+mod signals;
 mod store;
 mod table;
 mod threads;

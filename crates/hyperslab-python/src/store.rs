@@ -13,7 +13,7 @@ use crate::array::Array;
 use crate::errors::{detached, invalid, raised};
 use crate::geometry::Geometry;
 use crate::table::Table;
-use crate::{threads, values};
+use crate::{signals, threads, values};
 
 /// The location and the options of a store: enough to open it again in another process.
 #[derive(Debug)]
@@ -158,6 +158,7 @@ impl Store {
             .with_remote(remote);
         options.external = rule;
         options.memory = memory.unwrap_or(options.memory);
+        signals::expect_server(&location, rule == ExternalFiles::Any);
         let open = detached(py, || hyperslab::open_with(&location, &options))?;
         let origin = Origin {
             location: location.to_string_lossy().into_owned(),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyperslab::Threads;
+use hyperslab::convert::Progress;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -62,6 +63,21 @@ pub(crate) fn within<T: Send>(
     // A single thread needs a pool too, because the global pool has all cores.
     let pool = pool_of(py, wanted_count(py, count)?.max(1))?;
     crate::errors::detached(py, || pool.install(work))
+}
+
+/// Like [`within`], for work that can be stopped: a signal handler that raises an exception, as on Ctrl-C, stops it.
+pub(crate) fn within_stoppable<T: Send>(
+    py: Python<'_>,
+    count: Option<usize>,
+    work: impl FnOnce(&Progress) -> hyperslab::Result<T> + Send,
+) -> PyResult<T> {
+    let pool = pool_of(py, wanted_count(py, count)?.max(1))?;
+    let progress = Progress::default();
+    let run = || pool.install(|| work(&progress));
+    #[cfg(unix)]
+    let run = || hyperslab::driver::guarded(run);
+    let stop = || progress.stop.store(true, Ordering::Relaxed);
+    crate::signals::run_watched(py, stop, run)?.map_err(|error| crate::errors::raised(py, &error))
 }
 
 /// In a forked child, the pool for all work: code that uses the global pool would wait for threads that do not exist.

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hyperslab::convert::{ConvertOptions, Progress, TableOptions, default_chunk_shape};
+use hyperslab::convert::{ConvertOptions, TableOptions, default_chunk_shape};
 use hyperslab::diff::{DiffOptions, Tolerance};
 use hyperslab::{
     ArraySpec, Attribute, Attributes, CreateOptions, Fill, Filter, Format, Grid, RegionWriter, Sink, Values,
@@ -405,10 +405,9 @@ pub(crate) fn convert<'py>(
         .with_table(table)
         .with_remote(StorageOptions::new(storage_options.unwrap_or_default()).remote(anonymous));
     let store = source.get().inner(py)?;
-    let progress = Progress::default();
-    let report = threads::within(py, source.get().origin.threads, || match format {
-        Some((format, _)) => hyperslab::convert::convert(&store, &target, format, &options, &progress),
-        None => hyperslab::convert::convert_to_rows(&store, &target, &options, &progress),
+    let report = threads::within_stoppable(py, source.get().origin.threads, |progress| match format {
+        Some((format, _)) => hyperslab::convert::convert(&store, &target, format, &options, progress),
+        None => hyperslab::convert::convert_to_rows(&store, &target, &options, progress),
     })?;
     for loss in report.dropped() {
         let text = CString::new(loss.to_string()).unwrap_or_default();

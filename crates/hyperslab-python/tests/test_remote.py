@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 import pickletools
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -270,3 +272,33 @@ def test_file_urls_are_paths(tmp_path: Path) -> None:
     store = hyperslab.open(f"file://{tmp_path}/field.h5")
     assert store.file == str(tmp_path / "field.h5")
     assert np.array_equal(pickle.loads(pickle.dumps(store["/t"]))[...], values)
+
+
+INTERRUPTED = """
+import os, signal, socket, threading, hyperslab
+server = socket.create_server(("127.0.0.1", 0))
+asked = threading.Event()
+
+def stall():
+    held = []
+    while True:
+        held.append(server.accept())
+        asked.set()
+
+def interrupt():
+    asked.wait()
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=stall, daemon=True).start()
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    hyperslab.open(f"http://127.0.0.1:{server.getsockname()[1]}/x.h5")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_ends_a_read_from_a_server() -> None:
+    """The server never responds."""
+    ran = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60)
+    assert ran.stdout == "interrupted\n", ran.stderr

@@ -503,6 +503,6 @@ fn tables_become_points() {
     };
     assert_eq!((attribute("units"), attribute("source")), (json!("mm"), Value::Null));
     let text = output_of(folder, 2, &["attrs", "a.zv", "/", "zarr_vectors=1"]);
-    assert!(text.contains("describes the store itself"), "{text}");
+    assert!(text.contains("bookkeeping"), "{text}");
     output_of(folder, 0, &["verify", "a.zv", "--deep"]);
 }

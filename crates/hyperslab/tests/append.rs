@@ -281,11 +281,6 @@ fn unsupported_appends_are_named() {
             assert!(sink.array("/t", &spec).is_err());
         }
     }
-    let tet = folder.path().join("t.tet");
-    Kind { format: Format::TET, filters: Vec::new(), shards: None }.write(&tet, &[2], &numbers(&[3], 1));
-    let mut sink = create(&tet, Format::TET, &options).unwrap();
-    let note = Attributes::from_iter([("a", "b")]);
-    assert!(sink.attributes("/t", &note).unwrap_err().is_unsupported());
     let two = numbers(&[3, 4], 1);
     let kind = Kind { format: Format::TILEDB, filters: Vec::new(), shards: None };
     let path = folder.path().join("two.tiledb");

@@ -41,7 +41,9 @@ pub(super) fn adapted(
             let attributes = without_markers(&own.attributes);
             let mut schema = ArraySchema { dtype: DType::Int8, attributes, ..own.clone() };
             schema.attributes.set("dtype", "bool");
-            let change = has_markers(&own.attributes).then_some(
+            // Zarr 2 marks every array with its fill value, which is false unless another was chosen.
+            let marks = |name: &str| own.attributes.get(name).is_some_and(|value| !is_false(value));
+            let change = MARKERS.into_iter().any(marks).then_some(
                 "the missing-value marker is left out: every false or every true would be missing",
             );
             Ok((Arc::new(Relabelled::new(Arc::clone(array), schema)), change))
@@ -143,6 +145,12 @@ fn single_precision(attribute: &Attribute) -> Option<Values> {
 
 fn has_markers(attributes: &Attributes) -> bool {
     MARKERS.iter().any(|name| attributes.get(name).is_some())
+}
+
+/// Returns true for `false` and 0.
+fn is_false(value: &Attribute) -> bool {
+    let document = value.to_json();
+    document == false || document.as_f64() == Some(0.0)
 }
 
 fn without_markers(attributes: &Attributes) -> Attributes {

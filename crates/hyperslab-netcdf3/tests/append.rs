@@ -89,8 +89,10 @@ fn invalid_growth_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = copied("classic", folder.path());
     let mut sink = append(&path);
-    assert!(sink.grow("/fixed_i2", &[6, 3]).unwrap_err().is_unsupported());
-    assert!(sink.grow("/record_i2", &[8, 4]).unwrap_err().is_unsupported());
+    for (array, shape) in [("/fixed_i2", [6, 3]), ("/record_i2", [8, 4])] {
+        let why = sink.grow(array, &shape).unwrap_err();
+        assert!(why.to_string().contains("is fixed, because it is no record dimension"), "{why}");
+    }
     assert!(sink.grow("/record_i2", &[6, 3]).unwrap_err().to_string().contains("cannot become"));
     assert!(sink.grow("/none", &[6]).unwrap_err().is_not_found());
     assert!(sink.grow("/record_i2", &[1 << 31, 3]).unwrap_err().is_unsupported());

@@ -116,7 +116,8 @@ def test_convert_takes_parts_and_chunks_by_name(tmp_path: Path) -> None:
     assert np.array_equal(b["temperature"][...], data[2:6])
     assert b["temperature"].chunks[0] == 2 and b["temperature"].chunks[2] == 6
     hyperslab.convert(tmp_path / "a.zarr", tmp_path / "c.h5", chunks="auto", drop=["u"])
-    assert sorted(hyperslab.open(tmp_path / "c.h5")) == ["t", "time"]
+    # HDF5 also shows the scales of dimensions without coordinates.
+    assert set(hyperslab.open(tmp_path / "c.h5")) - {"x", "y"} == {"t", "time"}
     with pytest.raises(ValueError, match="auto"):
         hyperslab.convert(tmp_path / "a.zarr", tmp_path / "d.h5", chunks="some")
     hyperslab.set_attributes(tmp_path / "b.zarr", "temperature", {"units": "K", "note": "x"})
@@ -224,12 +225,12 @@ def test_types_that_are_asked_for_hold_the_values(tmp_path: Path) -> None:
     """NumPy's conversions would wrap and cut."""
     cases = [([1, 300], "u1"), (np.array([-1]), "u8"), ([1.5], "i4"), (np.array([b"abc"]), "S2"), ([np.nan], "i4")]
     far = np.array(["3000-01-01"], "M8[D]")
-    with hyperslab.create(tmp_path / "x.h5") as new:
+    with hyperslab.File(tmp_path / "x.h5", "w") as file:
         for data, dtype in [*cases, (far, "M8[ns]"), (np.array([1500], "m8[ms]"), "m8[s]")]:
             with pytest.raises(hyperslab.InvalidError):
-                new.create_array("bad", data, dtype=dtype)
-        new.create_array("a", np.arange(3.0), dtype="i4")
-        new.create_array("b", [1 / 3], dtype="f4")
+                file.create_dataset("bad", data=data, dtype=dtype)
+        file.create_dataset("a", data=np.arange(3.0), dtype="i4")
+        file.create_dataset("b", data=[1 / 3], dtype="f4")
     store = hyperslab.open(tmp_path / "x.h5")
     assert store["a"].dtype == "i4" and store["a"][...].tolist() == [0, 1, 2]
     assert store["b"][0] == np.float32(1 / 3)

@@ -335,3 +335,36 @@ fn rows_hold_decoded_labels_and_dates() {
         stdout(&tet(folder.path(), &["query", "g.zarr", "/v", "--histogram", "2", "--range", "0,16"]));
     assert!(shown.contains("edges 0, 8, 16"), "{shown}");
 }
+
+#[test]
+fn the_smallest_integer_is_no_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    // More than 2^53 nanoseconds, which floats cannot count one by one.
+    let at = |nanoseconds: i64| 946_684_800_000_000_000 + nanoseconds;
+    let write = |name: &str, values: &[i64], attributes: Value| {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        write_array(path, name, "<i8", &[(name, values.len() as u64)], attributes, &bytes);
+    };
+    let since = json!({"units": "nanoseconds since 1970-01-01", "calendar": "proleptic_gregorian"});
+    write("bare", &[at(1), i64::MIN, at(5)], since.clone());
+    let mut marked = since;
+    marked["_FillValue"] = json!(-1);
+    write("marked", &[at(1), -1, i64::MIN, at(5)], marked);
+    write("number", &[1, i64::MIN], json!({"units": "m"}));
+    let run = |array: &str, words: &[&str]| {
+        json_of(path, &[&["query", "g.zarr", array], words, &["--json"]].concat())
+    };
+    for (array, missing) in [("/bare", 1), ("/marked", 2)] {
+        let mean = run(array, &["--mean"]);
+        assert_eq!(mean["values"], "2000-01-01T00:00:00.000000003", "{array}");
+        assert_eq!(mean["missing"], missing, "{array}");
+        assert_eq!(run(array, &["--min"])["values"], "2000-01-01T00:00:00.000000001");
+        assert_eq!(run(array, &["--max"])["values"], "2000-01-01T00:00:00.000000005");
+        assert_eq!(run(array, &["--count"])["values"], 2);
+        assert_eq!(run(array, &["--null-count"])["values"], missing);
+        assert_eq!(run(array, &["--count", "--where", "null"])["values"], missing);
+        assert_eq!(run(array, &["--min", "--raw"])["values"], i64::MIN);
+    }
+    assert_eq!(run("/number", &["--min"])["values"], i64::MIN);
+}

@@ -212,6 +212,12 @@ impl TimeAxis {
         Some(Self { calendar, epoch: reference(start.trim(), calendar)?, unit })
     }
 
+    /// Returns true if one unit is a nanosecond or less, so that parts of a unit do not show in dates.
+    #[must_use]
+    pub const fn is_fine(&self) -> bool {
+        self.unit <= PER_SECOND / 1_000_000_000
+    }
+
     /// The calendar.
     #[must_use]
     pub const fn calendar(&self) -> Calendar {

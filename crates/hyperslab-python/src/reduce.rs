@@ -46,7 +46,7 @@ pub(crate) fn reduce<'py>(
         array.reader.clone()
     } else {
         warn_of_conventions(py, &array.reader)?;
-        array.reader.decoded().map_err(|error| raised(py, &error))?
+        array.reader.decoded_for_query(false).map_err(|error| raised(py, &error))?
     };
     // All chunks share the pool that `within` runs in.
     let reader = reader.with_threads(Threads::Shared);

@@ -499,3 +499,10 @@ def test_times_are_dates(tmp_path: Path) -> None:
     np.testing.assert_array_equal(a.decoded[...], when)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(a.decoded))[...], when)
     assert store["other"].max() == "2000-03-01"
+    # xarray writes "not a time" without a marker if it encodes the variable as an integer of nanoseconds.
+    bare = tmp_path / "bare.nc"
+    encoding = {"when": {"dtype": "int64", "units": "nanoseconds since 1970-01-01"}}
+    fine = np.array(["2000-01-01T00:00:00.000000001", "NaT", "2000-01-01T00:00:00.000000005"], "datetime64[ns]")
+    xr.Dataset({"when": ("x", fine)}).to_netcdf(bare, encoding=encoding)
+    a = hyperslab.open(bare)["when"]
+    assert a.mean() == np.datetime64("2000-01-01T00:00:00.000000003") and a.min() == fine[0] and a.max() == fine[2]

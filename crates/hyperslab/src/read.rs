@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 
 use hyperslab_core::{
-    Array, ArraySchema, Buffer, Chunk, ChunkList, Context, Element, Elements, Error, Fill, LOCATE_BATCH,
-    Number, OutputSlots, Plan, Positions, Progress, Result, Selection, Store, Threads, Validity, Values,
-    gather_elements, locate, needs_elements, prefetch_index, result_bytes, visit_chunks,
+    Array, ArraySchema, Buffer, Chunk, ChunkList, Context, DType, Element, Elements, Error, Fill,
+    LOCATE_BATCH, Number, OutputSlots, Plan, Positions, Progress, Result, Selection, Store, Threads,
+    Validity, Values, gather_elements, locate, needs_elements, prefetch_index, result_bytes, visit_chunks,
 };
 
 pub use points::AxisPick;
@@ -48,8 +48,8 @@ pub struct ArrayReader {
     context: Context,
     /// Whether values were decoded by the file's conventions, so that NaN marks a missing one.
     decoded: bool,
-    /// The bytes of stored integers that mark missing values, if values keep their integer type.
-    markers: Arc<[Vec<u8>]>,
+    /// The stored integers that mark missing values, if values keep their integer type.
+    markers: Arc<[i128]>,
     /// Whether rows of its values hold dates, if they count time.
     dates_in_rows: bool,
 }
@@ -133,13 +133,8 @@ impl ArrayReader {
         if interpretation.is_packed() || !self.schema().dtype.is_integer() {
             return Ok(Self { dates_in_rows: true, ..self.decoded()? });
         }
-        let size = self.schema().dtype.size().unwrap_or(0);
-        let missing = std::mem::take(&mut interpretation.missing);
-        let markers = missing.iter().filter_map(|number| match number {
-            Number::Integer(value) => Some(integer_bytes(*value, size)),
-            Number::Float(_) => None,
-        });
-        let mut own = Self { markers: markers.collect(), ..self.decoded_by(&interpretation, false)? };
+        let markers = integers(&std::mem::take(&mut interpretation.missing)).collect();
+        let mut own = Self { markers, ..self.decoded_by(&interpretation, false)? };
         own.dates_in_rows = true;
         if interpretation.is_boolean() {
             own.array = as_booleans(&own.array);
@@ -154,12 +149,15 @@ impl ArrayReader {
         if self.decoded {
             return values.with_nan_missing();
         }
-        let (Some(bytes), Some(size)) = (values.elements.as_fixed(), self.markers.first().map(Vec::len))
-        else {
+        let (Some(bytes), Some(size)) = (values.elements.as_fixed(), values.dtype.size()) else {
             return values;
         };
+        if self.markers.is_empty() {
+            return values;
+        }
+        let markers: Vec<_> = self.markers.iter().map(|marker| integer_bytes(*marker, size)).collect();
         let present = bytes.chunks_exact(size.max(1)).enumerate().map(|(index, element)| {
-            !values.elements.is_missing(index) && !self.markers.iter().any(|marker| marker == element)
+            !values.elements.is_missing(index) && !markers.iter().any(|marker| marker == element)
         });
         values.elements.validity = Some(Validity::from_flags(present));
         values
@@ -169,6 +167,37 @@ impl ArrayReader {
     #[must_use]
     pub fn may_mark_missing(&self) -> bool {
         self.decoded || !self.markers.is_empty()
+    }
+
+    /// Like [`decoded`](Self::decoded), for queries: 64-bit integers that count time keep their type, so that answers are exact.
+    /// The smallest integer marks a missing time, as in NumPy. With `valid_only`, values outside the valid range given in the
+    /// file are missing too.
+    ///
+    /// # Errors
+    ///
+    /// As [`decoded`](Self::decoded).
+    pub fn decoded_for_query(&self, valid_only: bool) -> Result<Self> {
+        let mut interpretation = self.interpretation();
+        let schema = self.schema();
+        let exact = schema.dtype == DType::Int64
+            && interpretation.unsigned.is_none()
+            && !interpretation.is_packed()
+            && self.counts_time();
+        if exact {
+            let not_a_time = Number::Integer(i64::MIN.into());
+            if !interpretation.missing.contains(&not_a_time) {
+                interpretation.missing.push(not_a_time);
+            }
+            if !valid_only || interpretation.valid == (None, None) {
+                return Ok(Self { markers: integers(&interpretation.missing).collect(), ..self.clone() });
+            }
+        }
+        self.decoded_by(&interpretation, valid_only)
+    }
+
+    /// The stored integers that mark missing values. Values that are floats have none: NaN marks them.
+    pub(crate) fn markers(&self) -> &[i128] {
+        &self.markers
     }
 
     fn decoded_by(&self, interpretation: &Interpretation, valid_only: bool) -> Result<Self> {
@@ -413,6 +442,14 @@ impl ArrayReader {
         }
         Ok(bytes)
     }
+}
+
+/// The integers among these numbers.
+fn integers(numbers: &[Number]) -> impl Iterator<Item = i128> {
+    numbers.iter().filter_map(|number| match number {
+        Number::Integer(value) => Some(*value),
+        Number::Float(_) => None,
+    })
 }
 
 /// The bytes of an integer of this size in memory.

@@ -106,7 +106,7 @@ fn decoded(args: &QueryArgs, stored: &ArrayReader) -> Result<ArrayReader> {
         return Ok(stored.clone());
     }
     super::warn_of_conventions(stored)?;
-    if args.valid { stored.decoded_valid() } else { stored.decoded() }
+    stored.decoded_for_query(args.valid)
 }
 
 /// Reports in one line which values are missing, and how the file's conventions changed the others. `missing` is the number of

@@ -73,6 +73,14 @@ impl Accumulator {
         self.fold.one(cell, value, index);
     }
 
+    /// Notes missing elements, and counts them as values if `counted`.
+    pub(super) fn missing(&mut self, cell: usize, count: u64, counted: bool) {
+        self.fold.missing(cell, count);
+        if counted {
+            self.count(cell, count);
+        }
+    }
+
     /// Folds the same value many times. An indexed reduction must have received its position before.
     pub(super) fn repeat<T: Operand>(&mut self, cell: usize, value: T, count: u64) {
         self.count(cell, count);

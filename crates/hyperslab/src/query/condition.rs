@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use hyperslab_core::{ChunkStatistics, Error, Number, Result};
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use super::operand::Operand;
 
@@ -144,15 +145,16 @@ pub(super) struct Mask<T> {
     /// No value can pass.
     never: bool,
     compares: bool,
-    fill: Option<T>,
+    /// Values that mark missing ones.
+    markers: SmallVec<[T; 2]>,
     want_null: Option<bool>,
     skip_nan: bool,
     bitwise: bool,
 }
 
 impl<T: Operand> Mask<T> {
-    /// The mask for these conditions; `None` if every value is kept.
-    pub(super) fn new(conditions: &Conditions, fill: Option<Number>, skip_nan: bool) -> Option<Self> {
+    /// The mask for these conditions; `None` if every value is kept. `markers` are the values that mark missing ones.
+    pub(super) fn new(conditions: &Conditions, markers: &[Number], skip_nan: bool) -> Option<Self> {
         let skip_nan = skip_nan && T::FLOAT;
         if conditions.is_empty() && !skip_nan {
             return None;
@@ -164,7 +166,7 @@ impl<T: Operand> Mask<T> {
             equal: None,
             never: false,
             compares: false,
-            fill: fill.map(nearest),
+            markers: markers.iter().copied().map(nearest).collect(),
             want_null: None,
             skip_nan,
             bitwise: conditions.bitwise,
@@ -230,7 +232,16 @@ impl<T: Operand> Mask<T> {
 
     /// Returns true if the value is missing.
     fn is_null(&self, value: T) -> bool {
-        value.is_nan() || self.fill.is_some_and(|fill| value.same(fill))
+        value.is_nan() || self.is_marker(value)
+    }
+
+    fn is_marker(&self, value: T) -> bool {
+        self.markers.iter().any(|marker| value.same(*marker))
+    }
+
+    /// Returns true if missing elements pass.
+    pub(super) fn keeps_missing(&self) -> bool {
+        self.want_null == Some(true) && !self.compares && !self.never && self.equal.is_none()
     }
 
     /// Returns true if the value passes.
@@ -241,7 +252,7 @@ impl<T: Operand> Mask<T> {
         if self.compares && !(value >= self.low && value <= self.high) {
             return false;
         }
-        if self.compares && self.fill.is_some_and(|fill| value.same(fill)) {
+        if self.compares && self.is_marker(value) {
             return false;
         }
         self.equal.is_none_or(|equal| value.same(equal))
@@ -254,7 +265,7 @@ impl<T: Operand> Mask<T> {
         let mut count = 0;
         let plain = self.compares
             && !self.never
-            && self.fill.is_none()
+            && self.markers.is_empty()
             && self.equal.is_none()
             && self.unequal.is_empty()
             && self.want_null.is_none();
@@ -282,7 +293,7 @@ impl<T: Operand> Mask<T> {
         use std::cmp::Ordering::{Greater, Less};
         let simple = self.compares
             && !self.never
-            && self.fill.is_none()
+            && self.markers.is_empty()
             && self.equal.is_none()
             && self.unequal.is_empty()
             && self.want_null.is_none();
@@ -351,7 +362,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn kept<T: Operand>(text: &str, values: &[T]) -> Vec<T> {
-        let mask = Mask::new(&text.parse().unwrap(), None, false).unwrap();
+        let mask = Mask::new(&text.parse().unwrap(), &[], false).unwrap();
         values.iter().copied().filter(|value| mask.keeps(*value)).collect()
     }
 

@@ -46,6 +46,7 @@ impl QueryPlan {
                 enough,
                 skip_nan: self.skip_nan,
                 decoded: self.decoded,
+                whole: self.whole_means(),
                 key,
             };
             accumulator.fold.finish(cell, &context, &mut column);

@@ -116,6 +116,8 @@ pub(super) struct CellContext {
     pub(super) skip_nan: bool,
     /// Whether NaN marks a missing value.
     pub(super) decoded: bool,
+    /// Whether means and quantiles are rounded to integers.
+    pub(super) whole: bool,
     pub(super) key: KeyKind,
 }
 

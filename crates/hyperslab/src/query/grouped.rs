@@ -132,6 +132,7 @@ impl GroupedFold {
                 enough: true,
                 skip_nan: true,
                 decoded: false,
+                whole: false,
                 key,
             };
             self.fold.finish(group, &context, &mut column);

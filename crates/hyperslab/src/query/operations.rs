@@ -190,9 +190,13 @@ fn values(plan: &QueryPlan, _: Operation) -> AnyFold {
 }
 
 fn tally(plan: &QueryPlan, operation: Operation) -> AnyFold {
-    let Operation::NullCount { fill } = operation else { return AnyFold::Tally(Tally::new(None)) };
-    let fill = fill.map(Number::Float).or(plan.fill);
-    AnyFold::Tally(Tally::new(fill.map(|fill| plan.fill_bits(fill))))
+    let Operation::NullCount { fill } = operation else { return AnyFold::Tally(Tally::default()) };
+    let markers = match fill {
+        Some(fill) => vec![Number::Float(fill)],
+        None if plan.markers.is_empty() => plan.fill.into_iter().collect(),
+        None => plan.markers.clone(),
+    };
+    AnyFold::Tally(Tally::new(markers.into_iter().map(|marker| plan.fill_bits(marker)).collect()))
 }
 
 /// All operations.

@@ -9,17 +9,25 @@ use super::plan::QueryPlan;
 use super::{Operation, Query};
 use crate::ArrayReader;
 
-/// The quantile `q` of values with these keys, interpolated; `None` without values. Reorders the keys.
-pub(super) fn quantile(keys: &mut [u64], q: f64, kind: KeyKind) -> Option<f64> {
+/// A quantile: two neighbouring values by their keys, and the fraction of the way from the first.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Quantile {
+    low: u64,
+    high: u64,
+    share: f64,
+}
+
+/// The quantile `q` of values with these keys; `None` without values. Reorders the keys.
+pub(super) fn quantile(keys: &mut [u64], q: f64, kind: KeyKind) -> Option<Quantile> {
     let (low, high, share) = neighbours(keys.len() as u64, q)?;
     if kind == KeyKind::Float && keys.contains(&NAN_KEY) {
-        return Some(f64::NAN);
+        return Some(Quantile { low: NAN_KEY, high: NAN_KEY, share });
     }
     // Selection takes linear time, sorting takes longer.
     let (_, low_key, above) = keys.select_nth_unstable(low as usize);
     let low_key = *low_key;
     let high_key = if high == low { low_key } else { above.iter().copied().min().unwrap_or(low_key) };
-    Some(between(low_key, high_key, share, kind))
+    Some(Quantile { low: low_key, high: high_key, share })
 }
 
 /// The ranks between which quantile `q` lies, and the fraction from the first.
@@ -44,17 +52,33 @@ fn far_neighbours(last: u64, q: f64) -> (u64, u64, f64) {
     (low, (low + 1).min(last), rest)
 }
 
-fn between(low: u64, high: u64, share: f64, kind: KeyKind) -> f64 {
-    let value = |key| match kind {
-        KeyKind::Float => key_float(key),
-        _ => key_integer(key, kind) as f64,
-    };
-    let (a, b) = (value(low), value(high));
-    if share == 0.0 || a == b {
-        return a;
+impl Quantile {
+    /// Appends it to the answers, rounded to an integer if `whole`.
+    pub(super) fn push(own: Option<Self>, kind: KeyKind, whole: bool, column: &mut Column) {
+        if whole {
+            column.push_integer(own.map(|own| own.rounded(kind)));
+        } else {
+            column.push_float(own.map(|own| own.interpolated(kind)));
+        }
     }
-    // Like NumPy: start from the nearer end, so that rounding misses neither end.
-    if share < 0.5 { a + (b - a) * share } else { b - (b - a) * (1.0 - share) }
+
+    fn interpolated(self, kind: KeyKind) -> f64 {
+        let value = |key| match kind {
+            KeyKind::Float => key_float(key),
+            _ => key_integer(key, kind) as f64,
+        };
+        let (a, b) = (value(self.low), value(self.high));
+        if self.share == 0.0 || a == b {
+            return a;
+        }
+        // Like NumPy: start from the nearer end, so that rounding misses neither end.
+        if self.share < 0.5 { a + (b - a) * self.share } else { b - (b - a) * (1.0 - self.share) }
+    }
+
+    fn rounded(self, kind: KeyKind) -> i128 {
+        let (a, b) = (key_integer(self.low, kind), key_integer(self.high, kind));
+        a + ((b - a) as f64 * self.share).round() as i128
+    }
 }
 
 /// Finds quantiles by reading the array several times. Each pass counts the next digit of the keys of all remaining candidates.
@@ -119,13 +143,11 @@ pub(super) fn by_digits(plan: &QueryPlan, array: &ArrayReader) -> Result<Answer>
     let mut column = Column { values, ..Column::default() };
     for cell in 0..cells {
         let [low, high] = prefixes[cell];
-        column.push_float(shares[cell].map(|share| {
-            if nans[cell] || low == NAN_KEY && plan.key_kind() == KeyKind::Float {
-                f64::NAN
-            } else {
-                between(low, high, share, plan.key_kind())
-            }
-        }));
+        let quantile = shares[cell].map(|share| match nans[cell] {
+            true => Quantile { low: NAN_KEY, high: NAN_KEY, share },
+            false => Quantile { low, high, share },
+        });
+        Quantile::push(quantile, plan.key_kind(), plan.whole_means(), &mut column);
     }
     plan.answer(column)
 }

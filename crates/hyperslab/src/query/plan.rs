@@ -9,8 +9,9 @@ use smallvec::SmallVec;
 
 use super::accumulate::Accumulator;
 use super::axes::{self, AxisMap, Pieces};
+use super::condition::Mask;
 use super::fold::AnyFold;
-use super::operand::{KeyKind, Stored};
+use super::operand::{KeyKind, Operand, Stored};
 use super::unwritten::FillCell;
 use super::windows::{Pad, Places};
 use super::{Comparison, Condition, Conditions, Operation, Query};
@@ -39,6 +40,10 @@ pub struct QueryPlan {
     pub(super) conditions: Conditions,
     /// The missing-value marker, from the array's attributes.
     pub(super) fill: Option<Number>,
+    /// Integers that mark missing values, which no operation sees.
+    pub(super) markers: Vec<Number>,
+    /// Whether means and quantiles are rounded to integers: floats cannot count nanoseconds.
+    pub(super) whole: bool,
     pub(super) skip_nan: bool,
     /// Whether NaN marks a missing value, which no operation sees.
     pub(super) decoded: bool,
@@ -160,19 +165,21 @@ impl QueryPlan {
                 maps[axis] = AxisMap::Reduce;
             }
         }
-        let mut conditions = query.conditions.clone();
-        if matches!(schema.dtype, DType::DateTime(_) | DType::Duration(_)) {
-            // "Not a time" is the smallest integer, and is left out like NaN.
-            conditions.all.push(Condition::Compare(Comparison::NotEqual, Number::Integer(i64::MIN.into())));
-        }
+        let markers = match schema.dtype {
+            // "Not a time" is the smallest integer.
+            DType::DateTime(_) | DType::Duration(_) => vec![Number::Integer(i64::MIN.into())],
+            _ => array.markers().iter().copied().map(Number::Integer).collect(),
+        };
         let mut plan = Self {
             name: array.inner().name().to_owned(),
             dtype: schema.dtype.clone(),
             operation: query.operation,
             plan: Plan::new(&schema.grid, positions)?,
             maps,
-            conditions,
+            conditions: query.conditions.clone(),
             fill,
+            whole: !markers.is_empty() && array.time_axis().is_some_and(|times| times.is_fine()),
+            markers,
             skip_nan: query.skip_nan || array.is_decoded(),
             decoded: array.is_decoded(),
             places,
@@ -216,9 +223,20 @@ impl QueryPlan {
                     )));
                 }
             }
-            Operation::NullCount { fill: None } if self.fill.is_none() && !self.nullable && !self.decoded => {
+            Operation::NullCount { fill: None } if self.fill.is_none() && !self.knows_missing() => {
                 return Err(Error::invalid(format!(
                     "{}: null_count needs a fill value, because no attribute gives the missing value",
+                    self.name
+                )));
+            }
+            operation
+                if operation != Operation::Count
+                    && self.nullable
+                    && self.sees_missing()
+                    && !self.counts_missing() =>
+            {
+                return Err(Error::invalid(format!(
+                    "{}: missing elements have no values, so the condition `null` only applies to count",
                     self.name
                 )));
             }
@@ -248,13 +266,38 @@ impl QueryPlan {
 
     /// Returns true if the number of values per cell is not implied by the geometry.
     pub(super) fn counted(&self) -> bool {
-        !self.conditions.is_empty() || self.mask_nan() || self.places.is_some() || self.nullable
+        !self.conditions.is_empty()
+            || self.mask_nan()
+            || self.places.is_some()
+            || self.nullable
+            || !self.markers.is_empty()
+    }
+
+    /// Returns true if missing values are told from others without a marker of the query.
+    pub(super) const fn knows_missing(&self) -> bool {
+        self.decoded || self.nullable || !self.markers.is_empty()
+    }
+
+    /// The test that values must pass; `None` if all do.
+    pub(super) fn mask<T: Operand>(&self) -> Option<Mask<T>> {
+        let mut conditions = self.conditions.clone();
+        if !self.sees_missing() {
+            let markers = self.markers.iter();
+            conditions.all.extend(markers.map(|marker| Condition::Compare(Comparison::NotEqual, *marker)));
+        }
+        let markers: SmallVec<[Number; 2]> = self.fill.iter().chain(&self.markers).copied().collect();
+        Mask::new(&conditions, &markers, self.mask_nan())
+    }
+
+    /// Returns true if missing values are not left out: they are counted, or wanted by a condition.
+    fn sees_missing(&self) -> bool {
+        self.counts_missing() || self.conditions.all.contains(&Condition::IsNull)
     }
 
     /// Returns true if NaN must be removed before the kernels see it.
     pub(super) fn mask_nan(&self) -> bool {
         if self.decoded {
-            return !self.counts_missing();
+            return !self.sees_missing();
         }
         self.skip_nan && self.key_kind() == KeyKind::Float && !self.operation.sees_nan()
     }
@@ -271,7 +314,6 @@ impl QueryPlan {
 
     pub(super) fn fill_bits(&self, fill: Number) -> u64 {
         use super::condition::nearest;
-        use super::operand::Operand;
         match Stored::of(&self.dtype, &self.name) {
             Ok(Stored::F64) => nearest::<f64>(fill).bits(),
             Ok(Stored::F32) => nearest::<f32>(fill).bits(),
@@ -325,7 +367,12 @@ impl QueryPlan {
 
     /// Returns true if the answers are integers.
     pub(super) fn integral(&self) -> bool {
-        self.operation.is_integral(self.key_kind())
+        self.whole_means() || self.operation.is_integral(self.key_kind())
+    }
+
+    /// Returns true if the answers are means or quantiles rounded to integers.
+    pub(super) const fn whole_means(&self) -> bool {
+        self.whole && matches!(self.operation, Operation::Mean | Operation::Median | Operation::Quantile(_))
     }
 
     /// How the result is divided into tiles and runs for this reduction. Depends on the plan alone.

@@ -424,7 +424,7 @@ impl QueryPlan {
         // Values are counted only if the mask alone decides and each is seen once.
         let each_once = self.conditions.is_empty() && self.places.is_none() && !self.counts_missing();
         let grouped = |map: &AxisMap| matches!(map, AxisMap::Group { ids, .. } if ids.contains(&NO_GROUP));
-        let counted = (self.decoded || self.nullable) && each_once && !self.maps.iter().any(grouped);
+        let counted = self.knows_missing() && each_once && !self.maps.iter().any(grouped);
         let values = std::mem::take(&mut column.values);
         let missing = counted.then(|| cells.saturating_sub(values));
         Ok(Answer {
@@ -561,13 +561,7 @@ impl<'a, C: Cell> ChunkFold<'a, C> {
             && plan.maps.iter().all(|map| *map == AxisMap::Reduce);
         let length = hyperslab_core::product(plan.plan.grid().chunk_shape())
             .and_then(|cells| usize::try_from(cells).ok()?.checked_mul(plan.dtype.size()?));
-        Self {
-            chunks,
-            mask: Mask::new(&plan.conditions, plan.fill, plan.mask_nan()),
-            scratch: Scratch::new(),
-            run: length.filter(|_| one_run),
-            into,
-        }
+        Self { chunks, mask: plan.mask(), scratch: Scratch::new(), run: length.filter(|_| one_run), into }
     }
 
     /// Returns true if the statistics of a written chunk rule it out or determine its contribution.
@@ -680,8 +674,7 @@ fn fold_elements<C: Cell>(
             };
         }
         if elements.is_missing(at / item) {
-            // A missing element counts only as missing.
-            into.fold.missing(cell, 1);
+            into.missing(cell, 1, mask.is_some_and(Mask::keeps_missing));
             continue;
         }
         let value = bytemuck::pod_read_unaligned::<C>(&bytes[at..at + item]).widen();

@@ -121,7 +121,7 @@ impl QueryPlan {
     ) {
         if range.start == 0 {
             visit_shares(&self.shares(tile, None), &mut |share| into.add_unwritten(share.cell, share.count));
-            let mask = Mask::new(&self.conditions, self.fill, self.mask_nan());
+            let mask = self.mask();
             if let Some(value) = self.kept_fill::<C>(mask.as_ref()).filter(|_| into.fold.is_indexed()) {
                 let all = written.of_tile(geometry, number, 0..geometry.chunks);
                 self.visit_first_unwritten(geometry, (number, tile), all, |cell, index| {
@@ -311,15 +311,14 @@ impl QueryPlan {
 }
 
 fn fold_unwritten<C: Cell>(plan: &QueryPlan, into: &mut Accumulator) {
-    let mask = Mask::new(&plan.conditions, plan.fill, plan.mask_nan());
+    let mask = plan.mask();
     let value = plan.kept_fill::<C>(mask.as_ref());
     let missing = plan.fill_cell == FillCell::Missing;
     for (cell, count) in std::mem::take(&mut into.unwritten).into_iter().enumerate() {
         match value {
             _ if count == 0 => {}
             Some(value) => into.repeat(cell, value, count),
-            // A missing element counts only as missing.
-            None if missing => into.fold.missing(cell, count),
+            None if missing => into.missing(cell, count, mask.as_ref().is_some_and(Mask::keeps_missing)),
             None => {}
         }
     }

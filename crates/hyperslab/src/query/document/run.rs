@@ -290,7 +290,7 @@ fn blanked<C: Cell>(
     fill: Option<Number>,
     blank: &[u8],
 ) -> Result<Values> {
-    let mask = Mask::<C::Operand>::new(&document.conditions, fill, false);
+    let mask = Mask::<C::Operand>::new(&document.conditions, fill.as_slice(), false);
     let mut bytes = values.elements.as_fixed().map(|bytes| bytes.to_vec()).unwrap_or_default();
     for cell in bytes.chunks_exact_mut(size_of::<C>()) {
         let value = bytemuck::pod_read_unaligned::<C>(cell).widen();

@@ -244,11 +244,21 @@ impl<S: Summand> Fold for IntegerSum<S> {
     fn finish(&mut self, cell: usize, context: &CellContext, column: &mut Column) {
         let sum = self.sums[cell];
         match context.operation {
+            Operation::Mean if context.whole => {
+                column.push_integer(context.some().then(|| whole_mean(sum, context.count)));
+            }
             Operation::Mean => column.push_float(context.some().then(|| mean(sum, context.count))),
             Operation::Sum => column.push_integer(context.enough.then_some(sum)),
             _ => column.push_integer(context.some().then_some(sum)),
         }
     }
+}
+
+/// The mean of integers with this sum, rounded to the nearest integer, halves up.
+fn whole_mean(sum: i128, count: u64) -> i128 {
+    let count = i128::from(count);
+    let (quotient, rest) = (sum.div_euclid(count), sum.rem_euclid(count));
+    quotient + i128::from(rest >= count - rest)
 }
 
 /// The mean of integers with this sum, without the rounding of converting the sum to a float.

@@ -6,23 +6,23 @@ use super::{CellContext, Column, Fold, Operand, Operation};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::query) struct Tally {
-    /// The bits of the missing-value marker.
-    fill: Option<u64>,
+    /// The bits of the missing-value markers.
+    markers: Vec<u64>,
     nans: Vec<u64>,
     infinite: Vec<u64>,
     missing: Vec<u64>,
 }
 
 impl Tally {
-    pub(in crate::query) fn new(fill: Option<u64>) -> Self {
-        Self { fill, ..Self::default() }
+    pub(in crate::query) fn new(markers: Vec<u64>) -> Self {
+        Self { markers, ..Self::default() }
     }
 }
 
 impl Fold for Tally {
     fn sized(&self, cells: usize) -> Self {
         let zeros = || vec![0; cells];
-        Self { fill: self.fill, nans: zeros(), infinite: zeros(), missing: zeros() }
+        Self { markers: self.markers.clone(), nans: zeros(), infinite: zeros(), missing: zeros() }
     }
 
     fn bytes(&self) -> (u64, u64) {
@@ -36,7 +36,7 @@ impl Fold for Tally {
     fn repeat<T: Operand>(&mut self, cell: usize, value: T, count: u64) {
         self.nans[cell] += count * u64::from(value.is_nan());
         self.infinite[cell] += count * u64::from(T::FLOAT && value.to_f64().is_infinite());
-        self.missing[cell] += count * u64::from(self.fill == Some(value.bits()));
+        self.missing[cell] += count * u64::from(self.markers.contains(&value.bits()));
     }
 
     fn merge_cell(&mut self, to: usize, other: &Self, from: usize) {

@@ -50,6 +50,7 @@ impl Fold for Values {
     fn finish(&mut self, cell: usize, context: &CellContext, column: &mut Column) {
         let share = if let Operation::Quantile(share) = context.operation { share } else { 0.5 };
         let keys = &mut self.keys[cell];
-        column.push_float(order::quantile(keys, share, context.key));
+        let quantile = order::quantile(keys, share, context.key);
+        order::Quantile::push(quantile, context.key, context.whole, column);
     }
 }

@@ -91,6 +91,10 @@ impl FormatDriver for Hdf5Driver {
             return false;
         }
         let netcdf = variant.is_some_and(|variant| variant.info().netcdf_types);
+        // Text of a fixed length is UTF-8 in bytes, whose number of code points is not stored.
+        if !netcdf && matches!(dtype, DType::FixedText(_)) {
+            return false;
+        }
         !netcdf || !matches!(dtype, DType::DateTime(_) | DType::Duration(_) | DType::Float128)
     }
 

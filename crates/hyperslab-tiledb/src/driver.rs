@@ -122,7 +122,7 @@ impl FormatDriver for TileDbDriver {
         // A cell has a number of values and no shape: one value is a number, and two floats are a complex number.
         let stored = crate::write::datatype(dtype);
         let comes_back = |(datatype, values): (crate::Datatype, crate::CellValues)| {
-            !matches!(dtype, DType::Array(..)) || datatype.dtype(values) == *dtype
+            !matches!(dtype, DType::Array(..) | DType::Opaque(_)) || datatype.dtype(values) == *dtype
         };
         named && stored.is_some_and(comes_back)
     }

@@ -310,6 +310,11 @@ impl Step {
         }
     }
 
+    /// Returns true if it precedes the codec `bytes` in documents of version 3.
+    pub(crate) const fn is_array_to_array(&self) -> bool {
+        matches!(self, Self::Numbers(_)) || matches!(self, Self::PackBits(bits) if bits.high_first)
+    }
+
     /// Returns true if it turns an array into bytes, in place of the codec `bytes`.
     pub(crate) const fn is_serializer(&self) -> bool {
         match self {

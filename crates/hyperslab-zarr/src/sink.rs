@@ -620,6 +620,11 @@ impl ArrayPlan {
         if !self.pipeline.axes.is_empty() {
             codecs.push(json!({"name": "transpose", "configuration": {"order": self.pipeline.axes}}));
         }
+        let mut steps =
+            self.pipeline.steps.iter().filter(|step| !matches!(step, Step::Narrow { .. })).peekable();
+        while let Some(step) = steps.next_if(|step| step.is_array_to_array()) {
+            codecs.push(step.to_v3());
+        }
         let dtype = &self.spec.dtype;
         codecs.push(match dtype {
             DType::Bytes => json!({"name": "vlen-bytes", "configuration": {}}),
@@ -629,11 +634,10 @@ impl ArrayPlan {
             other if dtype::all_swaps(other).is_empty() => json!({"name": "bytes"}),
             _ => json!({"name": "bytes", "configuration": {"endian": "little"}}),
         });
-        let narrow = |step: &&Step| matches!(step, Step::Narrow { .. });
-        if self.pipeline.steps.iter().find(|step| !narrow(step)).is_some_and(Step::is_serializer) {
+        if steps.peek().is_some_and(|step| step.is_serializer()) {
             codecs.pop();
         }
-        codecs.extend(self.pipeline.steps.iter().filter(|step| !narrow(step)).map(Step::to_v3));
+        codecs.extend(steps.map(Step::to_v3));
         codecs
     }
 
@@ -713,7 +717,8 @@ fn pipeline(spec: &ArraySpec, packed: &DType, format: ZarrFormat, doc: Doc<'_>) 
         let subject = Subject { item, dtype: packed, narrow, shape: &shape };
         let step = codec::parse_shown(filter, subject, doc)?;
         let first = pipeline.steps.iter().all(|own| matches!(own, Step::Narrow { .. }));
-        let out_of_place = (step.is_serializer() && !first)
+        let array_to_array = format == ZarrFormat::V3 && step.is_array_to_array();
+        let out_of_place = ((step.is_serializer() || array_to_array) && !first)
             || (matches!(step, Step::Narrow { .. }) && !pipeline.steps.is_empty());
         if !step.is_writable() || out_of_place {
             return Err(doc.unsupported(format!("writing the filter {:?}", filter.name)));

@@ -379,7 +379,7 @@ fn convert_with(
             check_replaceable(target, format.info().created_form())?;
         }
         let only: Vec<String> = options.node.iter().cloned().collect();
-        let nodes: Vec<_> = nodes::by_path(source, &only)?.into_nodes();
+        let nodes = nodes::by_path(source, &only)?.all_nodes()?;
         return geometry::convert(source, &nodes, (target, format), options, progress);
     }
     check::check_format(format, options)?;
@@ -397,7 +397,7 @@ fn convert_with(
     let holds_several = format.info().capabilities.several_arrays;
     let subset = Subset::new(source, options.node.as_deref(), &options.selection, holds_several)?;
     let by_identity = keeps_links.then(|| nodes::by_identity(source, &subset.only)).transpose()?;
-    let Items { items: mut nodes, paths, renamed } = match by_identity.flatten() {
+    let Items { items: mut nodes, paths, renamed, unsupported } = match by_identity.flatten() {
         Some(items) => items,
         None => nodes::by_path(source, &subset.only)?,
     };
@@ -418,6 +418,9 @@ fn convert_with(
     };
     let several = nodes.iter().filter(|(_, item)| holds_values(item)).count() > 1;
     let mut report = ConvertReport::default();
+    for (path, why) in &unsupported {
+        report.drop(path, format!("not converted: {why}"));
+    }
     let (preamble, page_size) = file_layout(source, format, keeps_links, options, &mut report)?;
     let create_options = CreateOptions::default()
         .with_replace(options.replace)
@@ -440,6 +443,13 @@ fn convert_with(
         && matches!(source.node(group)?, Node::Group(_))
     {
         forms::place_in_root(&mut nodes, group);
+    }
+    if let Some((_, why)) = unsupported.into_iter().next() {
+        // Rewriting a store must not lose anything.
+        if options.rewrite {
+            return Err(why);
+        }
+        refused.get_or_insert(why);
     }
     let mut left_out: Option<String> = None;
     let mut sink = sink(&create_options)?;
@@ -649,7 +659,7 @@ fn convert_with(
 
 /// All nodes of a store, parents first. An array and its field of the same name are one node.
 pub(crate) fn nodes_by_path(source: &OpenStore) -> Result<Vec<(String, Node)>> {
-    Ok(nodes::by_path(source, &[])?.into_nodes())
+    nodes::by_path(source, &[])?.all_nodes()
 }
 
 /// Returns true if the target is the source or a folder above it. Replacing it would remove the source.

@@ -191,7 +191,7 @@ pub fn register(driver: &'static dyn FormatDriver) -> Result<Format> {
     Ok(format)
 }
 
-/// The format and variant with this name: `zarr`, `zarr2`, `netcdf4`.
+/// The format and variant with this name: `zarr`, `zarr2`, `netcdf4`. An extension names them too: `nc`, `h5`.
 ///
 /// # Errors
 ///
@@ -200,7 +200,10 @@ pub fn format_named(name: &str) -> Result<(Format, Option<Variant>)> {
     let of_variant = |format: Format| Some((format, Some(format.info().variant(name)?)));
     match Format::all().into_iter().find_map(of_variant) {
         Some(found) => Ok(found),
-        None => Ok((name.parse()?, None)),
+        None => name.parse().map(|format| (format, None)).or_else(|unknown| {
+            // People also name a format by its extension: `nc`, `h5`.
+            format_of_extension(&Path::new("x").with_extension(name)).ok_or(unknown)
+        }),
     }
 }
 

@@ -256,3 +256,44 @@ fn attributes_that_npz_lacks_are_told() {
     let told = to("latin.nc", "latin.npz").notes();
     assert_eq!(told, ["/v: npz has no attributes; left out: units, name"]);
 }
+
+#[test]
+fn fixed_text_and_opaque_bytes_come_back() {
+    to("text.npz", "text.h5");
+    to("text.h5", "text-back.npz");
+    assert_eq!(differences("text.npz", "text-back.npz"), [""; 0]);
+    to("opaque.h5", "opaque.tiledb");
+    to("opaque.tiledb", "opaque-back.h5");
+    assert_eq!(differences("opaque.h5", "opaque-back.h5"), [""; 0]);
+    check("text");
+}
+
+#[test]
+fn arrays_that_cannot_be_read_are_left_out_and_reported() {
+    let report = to("objects.npz", "objects.zarr3");
+    let told = report.notes();
+    assert!(
+        told.len() == 1 && told[0].starts_with("/o: not converted: ") && told[0].contains("pickle"),
+        "{told:?}"
+    );
+    assert_eq!(report.dropped().count(), 1);
+    let store = hyperslab::open(folder().join("objects.npz")).unwrap();
+    let format = format_named("zarr").unwrap().0;
+    for options in [
+        ConvertOptions::default().with_strict(true),
+        ConvertOptions::default().with_node("/o".to_owned()),
+        ConvertOptions::default().with_drop(vec!["a".to_owned()]),
+    ] {
+        let target = folder().join("objects-refused.zarr");
+        let refused = convert(&store, &target, format, &options, &Progress::default());
+        assert!(refused.is_err() && !target.exists(), "{options:?}");
+    }
+    check("objects");
+}
+
+#[test]
+fn packed_bits_are_kept_in_version_3() {
+    assert_eq!(to("bits.zarr2", "bits.zarr3").notes(), [""; 0]);
+    assert_eq!(differences("bits.zarr2", "bits.zarr3"), [""; 0]);
+    check("bits");
+}

@@ -89,7 +89,7 @@ impl Pipeline {
                     let item = stored.size().unwrap_or(1);
                     let subject = Subject { item, dtype, narrow: stored.narrow, shape: &shape };
                     let step = codec::parse_v3(name, configuration, subject, doc)?;
-                    let before = step.is_serializer() || matches!(step, Step::Numbers(_) | Step::PackBits(_));
+                    let before = step.is_serializer() || step.is_array_to_array();
                     if before != own.is_none() || (before && !fixed) {
                         return Err(doc.corrupt(format!("codec {name:?} cannot occur at this position")));
                     }

@@ -91,7 +91,7 @@ pub(crate) fn append(
     let before = existing.before;
     job.existing = Some(existing);
     for source in sources {
-        job.add(source, &super::nodes::by_path(source, &[])?.into_nodes())?;
+        job.add(source, &super::nodes::by_path(source, &[])?.all_nodes()?)?;
     }
     if let Some(existing) = job.existing.filter(|_| !dry_run) {
         existing.sink.commit()?;

@@ -36,10 +36,20 @@ pub(super) struct Items {
     pub(super) paths: HashMap<ObjectId, String>,
     /// Whether the source shows some nodes under other names than the file.
     pub(super) renamed: bool,
+    /// The paths of nodes whose content is not supported, with the reasons. They are not among the items.
+    pub(super) unsupported: Vec<(String, Error)>,
 }
 
 impl Items {
-    /// Only the nodes.
+    /// Only the nodes. Nodes that are not supported are an error.
+    pub(super) fn all_nodes(mut self) -> Result<Vec<(String, Node)>> {
+        match self.unsupported.pop() {
+            Some((_, why)) => Err(why),
+            None => Ok(self.into_nodes()),
+        }
+    }
+
+    /// Only the supported nodes.
     pub(super) fn into_nodes(self) -> Vec<(String, Node)> {
         let node = |(path, item)| match item {
             Item::Node(node) => Some((path, node)),
@@ -49,15 +59,22 @@ impl Items {
     }
 }
 
-/// The nodes to convert, parents first. A node that cannot be read ends the conversion, so that nothing is dropped silently.
+/// The nodes to convert, parents first. A damaged node ends the conversion, so that nothing is dropped silently.
 ///
 /// With `only`, those at and below these paths, and their parent groups.
 pub(super) fn by_path(source: &OpenStore, only: &[String]) -> Result<Items> {
-    let mut nodes = Vec::new();
+    let (mut nodes, mut unsupported) = (Vec::new(), Vec::new());
     let only: Vec<String> = only.iter().map(|path| normal_path(path)).collect();
     source.walk(&mut |path, node| {
-        if is_chosen(path, &only) || matches!(node, Ok(Node::Group(_))) && is_above_chosen(path, &only) {
-            nodes.push((path.to_owned(), node?));
+        let chosen = is_chosen(path, &only);
+        match node {
+            Err(why) if chosen && why.is_unsupported() && !only.iter().any(|only| only == path) => {
+                unsupported.push((path.to_owned(), why));
+            }
+            node if chosen || matches!(node, Ok(Node::Group(_))) && is_above_chosen(path, &only) => {
+                nodes.push((path.to_owned(), node?));
+            }
+            _ => {}
         }
         Ok(())
     })?;
@@ -67,7 +84,7 @@ pub(super) fn by_path(source: &OpenStore, only: &[String]) -> Result<Items> {
         return Err(Error::not_found(source.path().display().to_string(), missing.as_str()));
     }
     let items = nodes.into_iter().map(|(path, node)| (path, Item::Node(node))).collect();
-    Ok(Items { items, ..Items::default() })
+    Ok(Items { items, unsupported, ..Items::default() })
 }
 
 /// Like [`by_path`], but each object occurs once: other paths to it are links, and links are not followed. `None` if the source
@@ -102,8 +119,14 @@ pub(super) fn by_identity(source: &OpenStore, only: &[String]) -> Result<Option<
             found.items.push((path, Item::Link(link)));
             continue;
         }
+        let node = match store.node(&path) {
+            Err(why) if why.is_unsupported() && !only.contains(&path) => {
+                found.unsupported.push((path, why));
+                continue;
+            }
+            node => node?,
+        };
         found.paths.insert(id, path.clone());
-        let node = store.node(&path)?;
         if matches!(node, Node::Group(_)) {
             let Some(links) = store.links(&path)? else { return Ok(None) };
             for link in links.into_iter().rev() {

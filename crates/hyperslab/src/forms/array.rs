@@ -285,7 +285,7 @@ fn leaf_schema(
         ..own.clone()
     };
     if !form.is_identity() {
-        schema.stored = StoredArray::default();
+        schema.stored = StoredArray { dtype: leaf.stored_type(), ..StoredArray::default() };
     }
     // New axes get names only if all existing axes have names.
     let named = own.dimensions.iter().all(Option::is_some);

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use hyperslab_core::{DType, Data, Elements, Error, Result, StructType};
+use hyperslab_core::{
+    DType, Data, Elements, Error, Result, StoredClass, StoredType, StructType, TextPadding,
+};
 
 use crate::rows::members;
 
@@ -38,8 +40,15 @@ enum Step {
     Pad(u64),
     /// Text as text of a fixed number of code points.
     Fix(u64),
+    /// Text of this many code points as UTF-8, padded with zeros.
+    Utf8(usize),
     /// Bytes of any length as lists of unsigned bytes.
     List,
+}
+
+/// The size in bytes of this many code points in UTF-8, and at least one.
+const fn utf8_size(points: usize) -> usize {
+    4_usize.saturating_mul(if points == 0 { 1 } else { points })
 }
 
 impl Form {
@@ -57,6 +66,12 @@ impl Form {
             let (step, next) = match &own {
                 DType::String if holds(&DType::FixedText(1)) => (Step::Fix(1), DType::FixedText(1)),
                 DType::Bytes if holds(&list) => (Step::List, list),
+                DType::Opaque(opaque) if holds(&DType::FixedBytes(opaque.size)) => {
+                    (Step::Split(Vec::new()), DType::FixedBytes(opaque.size))
+                }
+                DType::FixedText(points) if holds(&DType::FixedBytes(utf8_size(*points))) => {
+                    (Step::Utf8(*points), DType::FixedBytes(utf8_size(*points)))
+                }
                 other => step(other)?,
             };
             steps.push(step);
@@ -217,9 +232,16 @@ impl Leaf {
         let axes = self.steps.iter().flat_map(|step| match step {
             Step::Split(axes) => axes.clone(),
             Step::Pad(length) => vec![*length],
-            Step::WidenInteger | Step::WidenFloat | Step::Fix(_) | Step::List => Vec::new(),
+            Step::WidenInteger | Step::WidenFloat | Step::Fix(_) | Step::Utf8(_) | Step::List => Vec::new(),
         });
         axes.collect()
+    }
+
+    /// The encoding of the stored elements, if the type alone does not determine it.
+    pub(crate) fn stored_type(&self) -> Option<Arc<StoredType>> {
+        let Some(Step::Utf8(points)) = self.steps.last() else { return None };
+        let class = StoredClass::String { padding: TextPadding::Nul, utf8: true };
+        Some(Arc::new(StoredType { class, size: utf8_size(*points) }))
     }
 
     /// Names for these axes: a name that other programs know, or one that describes the axis and its length.
@@ -278,6 +300,7 @@ impl Leaf {
                 }
                 Step::Pad(length) => pad(&own, *length as usize)?,
                 Step::Fix(length) => fix(&own, *length as usize)?,
+                Step::Utf8(points) => to_utf8(&own, *points)?,
                 Step::List => to_lists(own)?,
             };
         }
@@ -299,6 +322,7 @@ impl Leaf {
                 })?,
                 Step::Pad(length) => unpad(&own, *length as usize, count)?,
                 Step::Fix(length) => unfix(&own, *length as usize, count)?,
+                Step::Utf8(points) => from_utf8(&own, *points)?,
                 Step::List => from_lists(own)?,
             };
         }
@@ -406,6 +430,42 @@ fn unfix(elements: &Elements, length: usize, count: usize) -> Result<Elements> {
     Ok(Elements::variable(texts))
 }
 
+fn to_utf8(elements: &Elements, points: usize) -> Result<Elements> {
+    let fixed = elements
+        .as_fixed()
+        .ok_or_else(|| Error::invalid("expected fixed-length text, found other elements"))?;
+    if points == 0 {
+        return Err(Error::unsupported("text", "storing text of zero code points as fixed-length bytes"));
+    }
+    let mut utf8 = Vec::with_capacity(fixed.len());
+    for text in fixed.chunks_exact(4 * points) {
+        let end = utf8.len() + utf8_size(points);
+        for point in text.as_chunks::<4>().0 {
+            let point = char::from_u32(u32::from_ne_bytes(*point))
+                .ok_or_else(|| Error::invalid("a code point of a text is not Unicode"))?;
+            utf8.extend_from_slice(point.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+        utf8.resize(end, 0);
+    }
+    Ok(Elements::fixed(utf8))
+}
+
+fn from_utf8(elements: &Elements, points: usize) -> Result<Elements> {
+    let utf8 = elements.as_fixed().ok_or_else(|| Error::invalid("expected bytes, found other elements"))?;
+    let mut fixed = Vec::with_capacity(utf8.len());
+    for bytes in utf8.chunks_exact(utf8_size(points)) {
+        let text = std::str::from_utf8(bytes).map_err(|_| Error::invalid("a stored text is not UTF-8"))?;
+        let end = fixed.len() + 4 * points;
+        let text = text.trim_end_matches('\0');
+        fixed.extend(text.chars().flat_map(|point| u32::from(point).to_ne_bytes()));
+        if fixed.len() > end {
+            return Err(Error::invalid(format!("a stored text has more than {points} code points")));
+        }
+        fixed.resize(end, 0);
+    }
+    Ok(Elements::fixed(fixed))
+}
+
 #[cfg(test)]
 mod tests {
     use hyperslab_core::EnumType;
@@ -461,6 +521,25 @@ mod tests {
         let held = vec![Elements::variable(["a", "bc"]), Elements::fixed(vec![5; 16])];
         let elements = Elements { data: Data::Struct { length: 2, members: held }, validity: None };
         there_and_back(&text.into(), &elements, 2);
+    }
+
+    #[test]
+    fn fixed_text_is_stored_as_utf_8_where_there_are_fixed_bytes() {
+        let holds = |dtype: &DType| matches!(dtype, DType::FixedBytes(_));
+        let form = Form::new(&DType::FixedText(3), &holds).unwrap();
+        let points: Vec<u32> = ["a\u{1f600}b", "", "ä\0ö"]
+            .iter()
+            .flat_map(|text| text.chars().map(u32::from).chain([0; 3]).take(3).collect::<Vec<_>>())
+            .collect();
+        let elements =
+            Elements::fixed(points.iter().flat_map(|point| point.to_ne_bytes()).collect::<Vec<u8>>());
+        let stored = form.encode(&elements).unwrap();
+        assert_eq!(&stored[0].as_fixed().unwrap()[..12], b"a\xf0\x9f\x98\x80b\0\0\0\0\0\0");
+        assert_eq!(form.decode(&mut stored.into_iter(), 3).unwrap(), elements);
+        for wrong in [&b"\xff\0\0\0\0\0\0\0\0\0\0\0"[..], b"abcd\0\0\0\0\0\0\0\0"] {
+            let wrong = Elements::fixed(wrong.to_vec());
+            assert!(form.decode(&mut [wrong].into_iter(), 1).is_err());
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 """
 import sys, warnings
 
-import h5netcdf, h5py, hdf5plugin, netCDF4
+import h5netcdf, h5py, hdf5plugin, netCDF4, numcodecs
 import numpy as np
 import xarray as xr
 import zarr
@@ -335,6 +335,50 @@ def check_attributes():
         expect("flags", ds["v"].getncattr("flags"), np.array([1, 0], "i1"))
         expect("half", (ds["v"].getncattr("half"), ds["v"].getncattr("half").dtype), (0.5, np.dtype("f4")))
     opened("attributes-from-hdf5.nc")
+
+
+# Text and bytes of a fixed length.
+
+TEXTS = np.array(["añb", "", "xyz"])
+
+
+def make_text():
+    np.savez(at("text.npz"), u=TEXTS, s=np.array([b"ab", b"", b"xyz"]))
+    with h5py.File(at("opaque.h5"), "w") as file:
+        file["o"] = np.array([b"\1\2\3", b"\0\0\0"], "V3")
+
+
+def check_text():
+    with h5py.File(at("text.h5")) as file:
+        expect("type", h5py.check_string_dtype(file["u"].dtype).encoding, "utf-8")
+        expect("text", list(file["u"].asstr()[:]), list(TEXTS))
+    with np.load(at("text-back.npz")) as back:
+        expect("text", (back["u"].dtype, list(back["u"])), (TEXTS.dtype, list(TEXTS)))
+
+
+# Arrays that cannot be read.
+
+def make_objects():
+    np.savez(at("objects.npz"), a=np.arange(3), o=np.array([1, "x", None], dtype=object))
+
+
+def check_objects():
+    expect("arrays", list(zarr.open_group(at("objects.zarr3")).array_keys()), ["a"])
+
+
+# Filters of booleans.
+
+BITS = np.array([1, 0, 1, 1, 0, 0, 1, 1, 1, 0], bool)
+
+
+def make_bits():
+    zarr_array("bits.zarr2", BITS, chunks=(4,), filters=[numcodecs.PackBits()], compressors=None)
+
+
+def check_bits():
+    array = zarr.open_group(at("bits.zarr3"))["v"]
+    expect("codecs", [codec["name"] for codec in array.metadata.to_dict()["codecs"]], ["numcodecs.packbits", "bytes"])
+    expect("values", array[:], BITS)
 
 
 if command == "make":

@@ -94,7 +94,7 @@ fn next_step(error: &Error, stores: &[String], node_option: bool) -> Option<Stri
         Error::Corrupt(corrupt) => {
             Some(format!("`tet verify {} --deep` lists the damage", store_of(&corrupt.store)))
         }
-        Error::Io { path, source } if source.kind() == io::ErrorKind::NotFound => missing_file(path),
+        Error::Io { path, source } if source.kind() == io::ErrorKind::NotFound => missing_file(path, stores),
         Error::NotFound { store, .. } => Some(format!("`tet info {}` lists the nodes", store_of(store))),
         Error::Exists { .. } => Some("use --force to replace it".to_owned()),
         Error::Invalid(message) if message.contains("has several nodes") => {
@@ -108,10 +108,15 @@ fn next_step(error: &Error, stores: &[String], node_option: bool) -> Option<Stri
 }
 
 /// What to try instead of a file that does not exist: a similar name in its folder.
-fn missing_file(path: &str) -> Option<String> {
+fn missing_file(path: &str, stores: &[String]) -> Option<String> {
+    let is_read = stores.iter().any(|store| path.starts_with(store.as_str()));
     let path = Path::new(path);
     if hyperslab::is_remote(path) {
         return None;
+    }
+    // A folder that is not read is the folder of the output.
+    if !is_read && path.extension().is_none() {
+        return Some(format!("`mkdir -p {}` creates the folder", path.display()));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Ok(entries) = folder.read_dir() else {

@@ -217,6 +217,22 @@ fn files_of_rows_contain_labels() {
     assert!(rows[2].starts_with("2000-01-02T12:00") && rows[2].ends_with(",3.5"), "{rows:?}");
     run(&["query", "f.zarr", "/v", "--mean", "x", "-o", "mean.parquet"]);
     assert_eq!(&std::fs::read(folder.path().join("mean.parquet")).expect("a file")[..4], b"PAR1");
+    // Several operations share a file of rows.
+    run(&["query", "f.zarr", "/v", "--mean", "x", "--max", "x", "-o", "both.csv"]);
+    let both: Vec<String> = text("both.csv").lines().map(str::to_owned).collect();
+    assert_eq!((both[0].as_str(), both.len()), ("time,mean,max", 3));
+    assert_eq!(both[2].rsplit(',').nth(1), rows[2].rsplit(',').next());
+    for (words, message) in [
+        (&["--mean", "x", "--max", "time", "-o", "no.csv"][..], "different axes"),
+        (&["--mean", "x", "--max", "x", "-o", "no.npy"], "holds the answers of one operation"),
+    ] {
+        let refused = tet(folder.path(), &[&["query", "f.zarr", "/v"], words].concat());
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(stderr(&refused).contains(message), "{}", stderr(&refused));
+    }
+    assert!(!folder.path().join("no.csv").exists());
+    let nowhere = tet(folder.path(), &["query", "f.zarr", "/v", "--mean", "-o", "new/mean.csv"]);
+    assert!(stderr(&nowhere).contains("`mkdir -p new` creates the folder"), "{}", stderr(&nowhere));
 }
 
 #[test]

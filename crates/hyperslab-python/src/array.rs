@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use hyperslab::driver::{Buffer, Labels, Plan, needs_elements};
 use hyperslab::query::{Operation, OperationInfo, Parameters};
-use hyperslab::{ArrayReader, AxisPick, Fill, Selection, SelectionItem, Threads, Values};
+use hyperslab::{ArrayReader, AxisPick, DType, Fill, Selection, SelectionItem, Threads, Values};
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyEllipsis, PySlice, PyString, PyTuple};
+use pyo3::types::{PyDict, PyEllipsis, PyList, PySlice, PyString, PyTuple};
 use smallvec::SmallVec;
 
 pub(crate) use indexers::{Outer, Points};
@@ -21,7 +21,7 @@ use indexers::whole_mask;
 use crate::errors::{detached, invalid, raised, warn_of_conventions};
 use crate::key::Key;
 use crate::memory::{self, Cells};
-use crate::reduce::{self, Asked};
+use crate::reduce::{self, Asked, NumpyWords};
 use crate::show;
 use crate::store::Origin;
 use crate::{dtype, refs, threads, values};
@@ -238,14 +238,12 @@ impl Array {
         &self.origin.path
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(points) = whole_mask(key, self.shape_of())? {
-            return self.read_points(py, &points, &[points.first().map_or(0, Vec::len) as u64]);
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, own) = (slf.py(), slf.get());
+        if let Some((names, rest)) = own.members_in(key)? {
+            return Self::fields(slf, names)?.get_item(rest);
         }
-        if let Some(selection) = text_selection(py, key)? {
-            return self.read_selection(py, &selection, &[], false);
-        }
-        self.read(py, &Key::parse(key, self.shape_of())?)
+        own.read_key(py, key)
     }
 
     /// Select by label as in xarray: ``a.sel(lat=slice(30, 60), time="2000-01", x=[1, 5])``. Slices include both ends.
@@ -561,126 +559,171 @@ impl Array {
         Self::new(py, reader, Arc::clone(&self.origin), self.path.clone())
     }
 
-    /// The mean over the given axes; by default over all.
+    /// The mean over the given axes; by default over all. NumPy's functions call it: ``np.mean(a, axis=0)``.
     ///
     /// >>> getfixture("store")["/t"].mean()
     /// np.float64(11.5)
-    #[pyo3(signature = (over=None, *, skip_nan=false, decode=true))]
+    /// >>> np.mean(getfixture("store")["/t"], axis=0, keepdims=True).shape
+    /// (1, 6)
+    #[pyo3(signature = (over=None, *, axis=None, dtype=None, out=None, keepdims=false, skip_nan=false, decode=true))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn mean<'py>(
         &self,
         py: Python<'py>,
         over: Option<&Bound<'py, PyAny>>,
+        axis: Option<&Bound<'py, PyAny>>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        out: Option<&Bound<'py, PyAny>>,
+        keepdims: bool,
         skip_nan: bool,
         decode: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        reduce::reduce(py, self, Operation::Mean, &Asked { over, skip_nan, raw: !decode, ..Asked::default() })
+        let asked = Asked { over, skip_nan, raw: !decode, ..Asked::default() };
+        reduce::reduce_like_numpy(
+            py,
+            self,
+            Operation::Mean,
+            asked,
+            &NumpyWords { axis, dtype, out, keepdims },
+        )
     }
 
     /// The sum over the given axes; by default over all. Exact for integers.
-    #[pyo3(signature = (over=None, *, skip_nan=false, decode=true))]
+    #[pyo3(signature = (over=None, *, axis=None, dtype=None, out=None, keepdims=false, skip_nan=false, decode=true))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn sum<'py>(
         &self,
         py: Python<'py>,
         over: Option<&Bound<'py, PyAny>>,
+        axis: Option<&Bound<'py, PyAny>>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        out: Option<&Bound<'py, PyAny>>,
+        keepdims: bool,
         skip_nan: bool,
         decode: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        reduce::reduce(py, self, Operation::Sum, &Asked { over, skip_nan, raw: !decode, ..Asked::default() })
+        let asked = Asked { over, skip_nan, raw: !decode, ..Asked::default() };
+        reduce::reduce_like_numpy(py, self, Operation::Sum, asked, &NumpyWords { axis, dtype, out, keepdims })
     }
 
     /// The minimum over the given axes; by default over all.
-    #[pyo3(signature = (over=None, *, skip_nan=false, decode=true))]
+    #[pyo3(signature = (over=None, *, axis=None, dtype=None, out=None, keepdims=false, skip_nan=false, decode=true))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn min<'py>(
         &self,
         py: Python<'py>,
         over: Option<&Bound<'py, PyAny>>,
+        axis: Option<&Bound<'py, PyAny>>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        out: Option<&Bound<'py, PyAny>>,
+        keepdims: bool,
         skip_nan: bool,
         decode: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        reduce::reduce(py, self, Operation::Min, &Asked { over, skip_nan, raw: !decode, ..Asked::default() })
+        let asked = Asked { over, skip_nan, raw: !decode, ..Asked::default() };
+        reduce::reduce_like_numpy(py, self, Operation::Min, asked, &NumpyWords { axis, dtype, out, keepdims })
     }
 
     /// The maximum over the given axes; by default over all.
-    #[pyo3(signature = (over=None, *, skip_nan=false, decode=true))]
+    #[pyo3(signature = (over=None, *, axis=None, dtype=None, out=None, keepdims=false, skip_nan=false, decode=true))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn max<'py>(
         &self,
         py: Python<'py>,
         over: Option<&Bound<'py, PyAny>>,
+        axis: Option<&Bound<'py, PyAny>>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        out: Option<&Bound<'py, PyAny>>,
+        keepdims: bool,
         skip_nan: bool,
         decode: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        reduce::reduce(py, self, Operation::Max, &Asked { over, skip_nan, raw: !decode, ..Asked::default() })
+        let asked = Asked { over, skip_nan, raw: !decode, ..Asked::default() };
+        reduce::reduce_like_numpy(py, self, Operation::Max, asked, &NumpyWords { axis, dtype, out, keepdims })
     }
 
     /// The variance over the given axes; by default over all. ``ddof=1`` for a sample.
-    #[pyo3(signature = (over=None, *, ddof=0, skip_nan=false, decode=true))]
+    #[pyo3(signature = (over=None, *, ddof=0, axis=None, dtype=None, out=None, keepdims=false, skip_nan=false, decode=true))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn var<'py>(
         &self,
         py: Python<'py>,
         over: Option<&Bound<'py, PyAny>>,
         ddof: u32,
+        axis: Option<&Bound<'py, PyAny>>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        out: Option<&Bound<'py, PyAny>>,
+        keepdims: bool,
         skip_nan: bool,
         decode: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        reduce::reduce(
+        let asked = Asked { over, skip_nan, raw: !decode, ..Asked::default() };
+        reduce::reduce_like_numpy(
             py,
             self,
             Operation::Var { ddof },
-            &Asked { over, skip_nan, raw: !decode, ..Asked::default() },
+            asked,
+            &NumpyWords { axis, dtype, out, keepdims },
         )
     }
 
     /// The standard deviation over the given axes; by default over all. ``ddof=1`` for a sample.
-    #[pyo3(signature = (over=None, *, ddof=0, skip_nan=false, decode=true))]
+    #[pyo3(signature = (over=None, *, ddof=0, axis=None, dtype=None, out=None, keepdims=false, skip_nan=false, decode=true))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn std<'py>(
         &self,
         py: Python<'py>,
         over: Option<&Bound<'py, PyAny>>,
         ddof: u32,
+        axis: Option<&Bound<'py, PyAny>>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        out: Option<&Bound<'py, PyAny>>,
+        keepdims: bool,
         skip_nan: bool,
         decode: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        reduce::reduce(
+        let asked = Asked { over, skip_nan, raw: !decode, ..Asked::default() };
+        reduce::reduce_like_numpy(
             py,
             self,
             Operation::Std { ddof },
-            &Asked { over, skip_nan, raw: !decode, ..Asked::default() },
+            asked,
+            &NumpyWords { axis, dtype, out, keepdims },
         )
     }
 
     /// The median over the given axes; by default over all.
-    #[pyo3(signature = (over=None, *, skip_nan=false, decode=true))]
+    #[pyo3(signature = (over=None, *, axis=None, keepdims=false, skip_nan=false, decode=true))]
     fn median<'py>(
         &self,
         py: Python<'py>,
         over: Option<&Bound<'py, PyAny>>,
+        axis: Option<&Bound<'py, PyAny>>,
+        keepdims: bool,
         skip_nan: bool,
         decode: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        reduce::reduce(
-            py,
-            self,
-            Operation::Median,
-            &Asked { over, skip_nan, raw: !decode, ..Asked::default() },
-        )
+        let asked = Asked { over, skip_nan, raw: !decode, ..Asked::default() };
+        let words = NumpyWords { axis, keepdims, ..NumpyWords::default() };
+        reduce::reduce_like_numpy(py, self, Operation::Median, asked, &words)
     }
 
     /// The quantile ``q``, between 0 and 1, over the given axes; by default over all.
-    #[pyo3(signature = (q, over=None, *, skip_nan=false, decode=true))]
+    #[pyo3(signature = (q, over=None, *, axis=None, keepdims=false, skip_nan=false, decode=true))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn quantile<'py>(
         &self,
         py: Python<'py>,
         q: f64,
         over: Option<&Bound<'py, PyAny>>,
+        axis: Option<&Bound<'py, PyAny>>,
+        keepdims: bool,
         skip_nan: bool,
         decode: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        reduce::reduce(
-            py,
-            self,
-            Operation::Quantile(q),
-            &Asked { over, skip_nan, raw: !decode, ..Asked::default() },
-        )
+        let asked = Asked { over, skip_nan, raw: !decode, ..Asked::default() };
+        let words = NumpyWords { axis, keepdims, ..NumpyWords::default() };
+        reduce::reduce_like_numpy(py, self, Operation::Quantile(q), asked, &words)
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -720,6 +763,45 @@ pub(crate) fn text_selection(py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult
 }
 
 impl Array {
+    /// The cells that an index, a mask or labels select.
+    fn read_key<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(points) = whole_mask(key, self.shape_of())? {
+            return self.read_points(py, &points, &[points.first().map_or(0, Vec::len) as u64]);
+        }
+        if let Some(selection) = text_selection(py, key)? {
+            return self.read_selection(py, &selection, &[], false);
+        }
+        self.read(py, &Key::parse(key, self.shape_of())?)
+    }
+
+    /// The names of struct members in an index, as in h5py, and the rest of the index: ``a["x"]``, ``a["x", :10]``.
+    fn members_in<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+        let DType::Struct(fields) = &self.reader.schema().dtype else { return Ok(None) };
+        let py = key.py();
+        let items: Vec<Bound<'py, PyAny>> = match key.cast::<PyTuple>() {
+            Ok(items) => items.iter().collect(),
+            Err(_) => vec![key.clone()],
+        };
+        let (names, rest): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| {
+            let name = item.cast::<PyString>().ok().and_then(|name| name.to_str().ok());
+            name.is_some_and(|name| fields.members.iter().any(|member| member.name == name))
+        });
+        let names = match names.as_slice() {
+            [] => return Ok(None),
+            [one] => one.clone(),
+            several => PyList::new(py, several)?.into_any(),
+        };
+        let rest = if rest.is_empty() {
+            PyEllipsis::get(py).to_owned().into_any()
+        } else {
+            PyTuple::new(py, rest)?.into_any()
+        };
+        Ok(Some((names, rest)))
+    }
+
     /// Reads a selection by label, and lists of labels along other dimensions.
     fn read_selection<'py>(
         &self,

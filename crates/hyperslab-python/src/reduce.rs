@@ -21,6 +21,52 @@ pub(crate) struct Asked<'a, 'py> {
     pub(crate) raw: bool,
 }
 
+/// Keyword arguments by which NumPy's functions, such as `np.mean`, call the methods of an array.
+#[derive(Debug, Default)]
+pub(crate) struct NumpyWords<'a, 'py> {
+    pub(crate) axis: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) dtype: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) out: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) keepdims: bool,
+}
+
+/// Like [`reduce`], with NumPy's keyword arguments.
+pub(crate) fn reduce_like_numpy<'a, 'py>(
+    py: Python<'py>,
+    array: &Array,
+    operation: Operation,
+    mut asked: Asked<'a, 'py>,
+    words: &NumpyWords<'a, 'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if asked.over.is_some() && words.axis.is_some() {
+        return Err(invalid(py, "give the axes once: over and axis mean the same"));
+    }
+    asked.over = asked.over.or(words.axis);
+    let numpy = py.import("numpy")?;
+    let mut answer = reduce(py, array, operation, &asked)?;
+    if words.keepdims {
+        let schema = array.reader.schema();
+        let rank = schema.shape().len();
+        let reduced = match asked.over {
+            None => (0..rank).collect(),
+            Some(over) => axes(over, rank)?
+                .iter()
+                .map(|axis| axis.resolve(schema).map_err(|error| raised(py, &error)))
+                .collect::<PyResult<Vec<usize>>>()?,
+        };
+        answer = numpy.call_method1("expand_dims", (answer, PyTuple::new(py, reduced)?))?;
+    }
+    if let Some(dtype) = words.dtype {
+        answer = numpy.call_method1("asanyarray", (answer,))?.call_method1("astype", (dtype,))?;
+        answer = answer.get_item(PyTuple::empty(py))?;
+    }
+    if let Some(out) = words.out {
+        numpy.call_method1("copyto", (out, answer))?;
+        answer = out.clone();
+    }
+    Ok(answer)
+}
+
 /// Reduces an array to a scalar, or to an array over the kept axes.
 pub(crate) fn reduce<'py>(
     py: Python<'py>,

@@ -140,6 +140,9 @@ def test_array_views(tmp_path: Path) -> None:
             assert file["d"].astype("f8")[2:4].dtype == np.dtype("f8")
             assert file["rows"].fields("b")[:].tolist() == [2.5, 4.5]
             assert file["rows"].fields(["a", "c"])[1].item() == (3, b"c")
+            assert file["rows"]["b"].tolist() == [2.5, 4.5]
+            assert file["rows"]["a", 1:].tolist() == file["rows"][1:, "a"].tolist() == [3]
+            assert file["rows"]["a", "c"].dtype.names == ("a", "c")
             assert file["fixed"].asstr()[:].tolist() == ["ab", "c"]
             out = np.zeros((6, 12), "f4")
             file["d"].read_direct(out, np.s_[4:8], np.s_[1:5])
@@ -152,6 +155,8 @@ def test_array_views(tmp_path: Path) -> None:
         assert list(ours["chunked"].iter_chunks(part)) == list(theirs["chunked"].iter_chunks(part))
         with pytest.raises(hyperslab.InvalidError, match="no member 'z'; it has a, b, c"):
             ours["rows"].fields("z")
+        with pytest.raises((hyperslab.Error, TypeError, IndexError)):
+            ours["rows"]["z"]
         with pytest.raises(hyperslab.InvalidError, match="texts"):
             ours["d"].asstr()
 

@@ -485,6 +485,28 @@ def test_labels_of_every_type_select_as_in_xarray(tmp_path: Path) -> None:
         a.sel(lat=[0.1, 0.5])
 
 
+def test_numpys_functions_reduce_without_loading(tmp_path: Path) -> None:
+    values = np.arange(24.0).reshape(2, 3, 4) ** 2
+    path = tmp_path / "x.zarr"
+    with hyperslab.create(path) as new:
+        new.create_array("/v", values, dims=("t", "y", "x"))
+    a = hyperslab.open(path)["/v"]
+    for name in ["mean", "sum", "min", "max", "std", "var"]:
+        function = getattr(np, name)
+        for options in [{}, {"axis": 0}, {"axis": (0, -1)}, {"axis": 1, "keepdims": True}, {"keepdims": True}]:
+            found, expected = function(a, **options), function(values, **options)
+            np.testing.assert_allclose(found, expected, rtol=1e-14, err_msg=f"{name} {options}")
+            assert np.shape(found) == np.shape(expected), (name, options)
+    assert np.mean(a, dtype="f4").dtype == np.float32
+    out = np.empty((3, 4))
+    assert np.sum(a, axis=0, out=out) is out and (out == values.sum(0)).all()
+    assert np.std(a, ddof=1) == pytest.approx(np.std(values, ddof=1))
+    assert a.mean(axis="y", keepdims=True).shape == (2, 1, 4)
+    assert (a.median(axis=-1) == np.median(values, -1)).all()
+    with pytest.raises(hyperslab.InvalidError, match="over and axis"):
+        a.mean("t", axis=0)
+
+
 def test_times_are_dates(tmp_path: Path) -> None:
     xr = pytest.importorskip("xarray")
     path = tmp_path / "x.nc"

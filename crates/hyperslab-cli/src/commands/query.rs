@@ -279,7 +279,7 @@ fn window(args: &QueryArgs) -> Result<Option<Window>> {
     Ok(Some(window))
 }
 
-/// Writes the answers of one operation to a file: as rows with their labels if the file holds rows.
+/// Writes answers to a file: as rows with their labels if the file holds rows, and always if there are several operations.
 fn save(
     args: &QueryArgs,
     path: &std::path::Path,
@@ -288,7 +288,12 @@ fn save(
     selection: &hyperslab::Selection,
 ) -> Result<()> {
     let [only] = found else {
-        return Err(Error::invalid("only one operation can be written to a file"));
+        if path.extension().is_some_and(|ending| ending == "npy") {
+            return Err(Error::invalid(
+                "an .npy file holds the answers of one operation; .csv, .json, .parquet and .arrow files hold several",
+            ));
+        }
+        return rows::write(Found::rows_of(found, array, selection)?, path, args.force);
     };
     let mut values = only.values()?;
     let labelled =

@@ -54,7 +54,11 @@ impl fmt::Display for Axis {
 
 impl Axis {
     /// Its number in an array.
-    pub(super) fn resolve(&self, schema: &ArraySchema) -> Result<usize> {
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) if the array has no such axis.
+    pub fn resolve(&self, schema: &ArraySchema) -> Result<usize> {
         let rank = schema.grid.rank();
         match self {
             Self::Number(number) if *number < rank => Ok(*number),

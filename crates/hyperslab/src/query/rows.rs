@@ -23,9 +23,41 @@ impl Answer {
     /// [`Invalid`](hyperslab_core::Error::Invalid) for a selection that the array does not have; otherwise any error from reading
     /// its labels.
     pub fn rows(&self, array: &ArrayReader, selection: &Selection) -> Result<Rows<'static>> {
-        let values = self.values()?;
+        Self::rows_of(std::slice::from_ref(self), array, selection)
+    }
+
+    /// Like [`rows`](Self::rows), for the answers of several operations on the same array: a column for each.
+    ///
+    /// # Errors
+    ///
+    /// As [`rows`](Self::rows), and [`Invalid`](hyperslab_core::Error::Invalid) for answers with different axes or the same name,
+    /// and for histograms beside others.
+    pub fn rows_of(answers: &[Self], array: &ArrayReader, selection: &Selection) -> Result<Rows<'static>> {
+        let Some((first, others)) = answers.split_first() else {
+            return Err(Error::invalid("there are no answers"));
+        };
+        for (number, other) in others.iter().enumerate() {
+            if other.axes != first.axes || other.edges.is_some() || first.edges.is_some() {
+                return Err(Error::invalid(format!(
+                    "the answers of {} and {} have different axes, so they cannot share a file",
+                    first.operation, other.operation
+                )));
+            }
+            if answers[..=number].iter().any(|before| before.operation == other.operation) {
+                return Err(Error::invalid(format!("two columns would be named {}", other.operation)));
+            }
+        }
+        first.joined_rows(others, array, selection)
+    }
+
+    fn joined_rows(
+        &self,
+        others: &[Self],
+        array: &ArrayReader,
+        selection: &Selection,
+    ) -> Result<Rows<'static>> {
         let shape = self.shape();
-        let rows = values.len();
+        let rows = self.column.len();
         let positions = array.resolve(selection)?;
         let (mut columns, mut batch) = (Vec::new(), Batch { rows, columns: Vec::new() });
         for (number, axis) in self.axes.iter().enumerate() {
@@ -45,8 +77,12 @@ impl Answer {
                 columns.push(Column { dimension: true, ..column });
             }
         }
-        columns.push(plain_column(self.operation, values.dtype.clone(), values.elements.validity.is_some()));
-        batch.columns.push(values.elements);
+        for answer in std::iter::once(self).chain(others) {
+            let values = answer.values()?;
+            let nullable = values.elements.validity.is_some();
+            columns.push(plain_column(answer.operation, values.dtype, nullable));
+            batch.columns.push(values.elements);
+        }
         Ok(Rows::once(columns, batch))
     }
 }

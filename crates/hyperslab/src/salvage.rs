@@ -13,7 +13,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use hyperslab_core::{Blob, Content, Error, FileBlob, Result, Store, StoreForm, normal_path};
+use hyperslab_core::{
+    Blob, Content, Depth, Error, FileBlob, Node, Report, Result, Severity, Store, StoreForm, normal_path,
+};
 
 use crate::convert::{ConvertOptions, ConvertReport, Progress, convert, convert_to_rows, is_file_of_rows};
 use crate::{Format, OpenOptions, OpenStore, formats, location};
@@ -70,6 +72,28 @@ impl Losses {
         if !lost.contains(&new) {
             lost.push(new);
         }
+    }
+
+    /// Notes what a check of the geometries finds: missing vertices are no errors when they are read, but links and objects refer to
+    /// them.
+    fn note_geometry(&self, source: &OpenStore) -> Result<()> {
+        let mut found = false;
+        source.walk(&mut |_, node| {
+            found |= matches!(node, Ok(Node::Geometry(_)));
+            Ok(())
+        })?;
+        if !found {
+            return Ok(());
+        }
+        let mut report = Report::default();
+        source.inner().verify(Depth::Deep, &mut report)?;
+        for finding in
+            report.findings.iter().filter(|finding| !finding.ok && finding.severity == Severity::Error)
+        {
+            let why = finding.detail.as_deref().unwrap_or(&finding.check);
+            self.note(finding.node.as_deref().unwrap_or("/"), &why);
+        }
+        Ok(())
     }
 
     /// Notes that the members after the cut are lost, without their names.
@@ -146,6 +170,7 @@ pub fn salvage(
     }
     let view = SalvagedStore::new(stores, losses.clone())?;
     let source = OpenStore::from_store(Arc::new(view), path);
+    losses.note_geometry(&source)?;
     let written = match format {
         None if is_file_of_rows(target) => convert_to_rows(&source, target, options, progress)?,
         format => convert(&source, target, format.unwrap_or(found.format), options, progress)?,

@@ -9,6 +9,7 @@ use hyperslab::combine::{AppendOptions, append_along};
 use hyperslab::convert::{
     ConvertOptions, ConvertReport, GeometryOptions, Progress, convert, convert_to_rows,
 };
+use hyperslab::salvage::salvage;
 use hyperslab::{
     ArraySpec, CreateOptions, DType, Depth, Elements, Format, GeometryQuery, Grid, Result, create,
 };
@@ -147,6 +148,27 @@ fn faces_become_a_mesh_and_invalid_ones_are_rejected() {
         assert!(refused.to_string().contains("/faces"), "{refused}");
         assert!(!target.exists());
     }
+}
+
+#[test]
+fn salvage_reports_links_to_lost_vertices() {
+    let folder = tempfile::tempdir().unwrap();
+    let positions: Vec<f32> = (0..100).flat_map(place).collect();
+    let faces: Vec<i64> = (0..99).collect();
+    let parts = vec![
+        ("positions", DType::Float32, vec![100, 3], bytes(&positions)),
+        ("faces", DType::Int64, vec![33, 3], bytes(&faces)),
+    ];
+    let (target, saved) = (folder.path().join("mesh.zv"), folder.path().join("saved.zv"));
+    to(&arrays(folder.path(), "mesh.npz", parts), &target, &geometry(None, 0)).unwrap();
+    let mut chunk = target.join("0/vertices/c");
+    while chunk.is_dir() {
+        chunk = chunk.read_dir().unwrap().next().unwrap().unwrap().path();
+    }
+    std::fs::remove_file(&chunk).unwrap();
+    let (open, options) = (hyperslab::OpenOptions::default(), ConvertOptions::default());
+    let report = salvage(&target, &saved, None, &open, &options, &Progress::default()).unwrap();
+    assert!(report.lost.iter().any(|lost| lost.reason.contains("link")), "{:?}", report.lost);
 }
 
 /// Elsewhere a geometry is a group of arrays, without the documents that describe a Zarr Vectors store.

@@ -384,3 +384,31 @@ fn the_smallest_integer_is_no_time() {
     }
     assert_eq!(run("/number", &["--min"])["values"], i64::MIN);
 }
+
+#[test]
+fn options_without_effect_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    labelled(folder.path());
+    packed(folder.path());
+    let refused = |words: &[&str]| {
+        let output = tet(folder.path(), words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        stderr(&output)
+    };
+    for option in
+        [&["--where", "> 1"][..], &["--over", "x"], &["--mean"], &["-o", "no.csv"], &["--bins", "x:2"]]
+    {
+        let why = refused(&[&["query", "f.zarr", "/v", "--covariance", "/v"], option].concat());
+        assert!(why.contains("does not apply to --covariance"), "{why}");
+    }
+    let query = ["query", "f.zarr", "/v", "--mean", "x"];
+    assert!(
+        refused(&[&query[..], &["--min-count", "2"]].concat()).contains("--min-count applies to windows")
+    );
+    assert!(refused(&[&query[..], &["--over", "time"]].concat()).contains("--over has no effect"));
+    // The marker of missing values is the fill value in Zarr v2.
+    let marker = |words: &[&str]| refused(&[&["attrs", "t.zarr", "/t"], words].concat());
+    assert!(marker(&["_FillValue=-2"]).contains("convert to zarr3 to change it"));
+    assert!(marker(&["--delete", "_FillValue"]).contains("convert to zarr3 to change it"));
+    assert!(tet(folder.path(), &["attrs", "t.zarr", "/t", "_FillValue=-1", "units=degC"]).status.success());
+}

@@ -563,6 +563,7 @@ impl Array {
     ///
     /// >>> getfixture("store")["/t"].mean()
     /// np.float64(11.5)
+    /// >>> import numpy as np
     /// >>> np.mean(getfixture("store")["/t"], axis=0, keepdims=True).shape
     /// (1, 6)
     #[pyo3(signature = (over=None, *, axis=None, dtype=None, out=None, keepdims=false, skip_nan=false, decode=true))]

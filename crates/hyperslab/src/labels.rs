@@ -107,8 +107,10 @@ pub(crate) fn along(
         SelectionItem::Named(_, selection) => *selection,
         SelectionItem::Labels { dimension, from, to, single } => {
             let ends = Ends { from: from.as_deref(), to: to.as_deref(), single: *single };
-            let range = coordinate(dimension)?.positions_of(ends, dimension)?;
-            if *single && range.end - range.start == 1 {
+            let coordinate = coordinate(dimension)?;
+            let range = coordinate.positions_of(ends, dimension)?;
+            let is_period = from.as_deref().is_some_and(|label| coordinate.is_period(label));
+            if *single && range.end - range.start == 1 && !is_period {
                 AxisSelection::Index(range.start.cast_signed())
             } else {
                 AxisSelection::range(range.start.cast_signed(), range.end.cast_signed())

@@ -2,9 +2,13 @@
 //!
 //! The damaged store is converted through a view in which unreadable content is missing: nodes are left out, and chunks hold the
 //! fill value. The report lists both. A truncated file is treated as if it had the length that its structures claim, so that
-//! content before the cut is found. A truncated zip archive gets a new directory of its whole members.
+//! content before the cut is found. A truncated zip archive gets a new directory of its whole members, an Arrow file a new footer for
+//! its intact batches.
 
 mod archive;
+#[cfg(feature = "arrow")]
+mod arrow;
+mod joined;
 mod view;
 
 use std::fmt::Display;
@@ -145,6 +149,13 @@ pub fn salvage(
         if open.format.is_none() {
             found.format = formats::recognise(&found.content)?.unwrap_or(found.format);
         }
+    }
+    #[cfg(feature = "arrow")]
+    if let Content::File(blob) = &found.content
+        && let Some(restored) = arrow::restored(blob)?
+    {
+        restored.lost.iter().for_each(|why| losses.note("/", why));
+        found.content = Content::File(restored.blob);
     }
     let context = found.context(open);
     let driver = found.format.driver();

@@ -26,6 +26,8 @@ use hyperslab_core::{
     Attributes, Batch, Batches, Column, Content, Depth, Elements, Error, FormatDriver, FormatInfo, Glimpse,
     Node, OpenContext, Recognition, Report, Result, Scan, Store, Table, TableSchema,
 };
+#[cfg(feature = "arrow")]
+pub(crate) use ipc::check_block as check_arrow_block;
 
 /// A source of rows.
 pub(crate) trait RowSource: Send + Sync + std::fmt::Debug {

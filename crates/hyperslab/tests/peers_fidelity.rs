@@ -297,3 +297,15 @@ fn packed_bits_are_kept_in_version_3() {
     assert_eq!(differences("bits.zarr2", "bits.zarr3"), [""; 0]);
     check("bits");
 }
+
+#[test]
+fn empty_datasets_and_some_scales_survive() {
+    let unlimited = ConvertOptions::default().with_unlimited(vec!["0".to_owned()]);
+    to_with("null.h5", "null-unlimited.h5", unlimited);
+    // A renamed node is written by copying the file.
+    let edits = [hyperslab::edit::Edit::Rename { from: "/other".to_owned(), to: "/moved".to_owned() }];
+    let path = folder().join("scales.h5");
+    hyperslab::edit::edit(&path, &edits, &hyperslab::edit::EditOptions::default(), &Progress::default())
+        .unwrap();
+    check("scales");
+}

@@ -132,3 +132,37 @@ fn fragments_without_damage_are_saved() {
     }
     assert!(save(&path, &folder.path().join("whole.tiledb")).unwrap().lost.is_empty());
 }
+
+#[cfg(feature = "arrow")]
+#[test]
+fn intact_batches_of_arrow_files_are_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, path) = (folder.path().join("n.csv"), folder.path().join("n.arrow"));
+    // More rows than a batch holds, with a dictionary beside the numbers.
+    let text: String = (0..200_000).map(|row| format!("{row},{}\n", row % 7)).collect();
+    std::fs::write(&source, format!("a,b\n{text}")).unwrap();
+    hyperslab::convert::convert_to_rows(
+        &open(&source).unwrap(),
+        &path,
+        &ConvertOptions::default(),
+        &Progress::default(),
+    )
+    .unwrap();
+    assert!(save(&path, &folder.path().join("whole.arrow")).unwrap().lost.is_empty());
+    assert_eq!(rows(&folder.path().join("whole.arrow")), 200_000);
+    let out = folder.path().join("saved.csv");
+    let report = save(&cut(&path, 6), &out).unwrap();
+    assert!(report.lost[0].reason.contains("the file ends in this batch"), "{:?}", report.lost);
+    let saved = std::fs::read_to_string(&out).unwrap();
+    let count = saved.lines().count() - 1;
+    assert!(count >= 65_536 && count < 200_000, "{count}");
+    assert_eq!(saved.lines().last().unwrap(), format!("{},{}", count - 1, (count - 1) % 7));
+    // A batch whose buffers lie outside it is left out.
+    let mut bytes = std::fs::read(&path).unwrap();
+    let schema_only = folder.path().join("cut.arrow");
+    bytes.truncate(300);
+    std::fs::write(&schema_only, bytes).unwrap();
+    assert!(
+        save(&schema_only, &folder.path().join("none.csv")).is_err_and(|why| !why.to_string().is_empty())
+    );
+}

@@ -45,6 +45,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
     let stored = store.array(&node)?;
     let array = decoded(args, &stored)?;
     if let Some((other, correlation)) = pair_of(&args.operations) {
+        check_pair(args)?;
         let other = decoded(args, &store.array(other)?)?;
         let skip_nan = args.skip_nan || array.is_decoded() || other.is_decoded();
         let pair = query::pair(&array, &other, &selection, skip_nan)?;
@@ -75,6 +76,12 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
     base.trust_hints = args.trust_hints;
     base.group = group(args);
     base.window = window(args)?;
+    if args.min_count > 1 && base.window.is_none() {
+        return Err(Error::invalid("--min-count applies to windows: use --bins or --rolling"));
+    }
+    if !args.over.is_empty() && operations.iter().all(|(_, axes)| !axes.is_empty()) {
+        return Err(Error::invalid("every operation names its axes, so --over has no effect"));
+    }
     let queries = operations.into_iter().map(|(operation, axes)| {
         let over = if axes.is_empty() { args.over.clone() } else { axes };
         let known = stored.schema().dimensions.iter().flatten().map(String::as_str);
@@ -226,6 +233,30 @@ fn check_no_selection<'a>(
     Err(Error::invalid(format!(
         "--{option} {word}: this is a selection, which comes before the operation, as in '{word}' --{option} {example}"
     )))
+}
+
+/// Refuses options that do not apply to a covariance or correlation, which has one value for all selected cells.
+fn check_pair(args: &QueryArgs) -> Result<()> {
+    let given = [
+        ("where", !args.conditions.is_empty()),
+        ("label", !args.label.is_empty()),
+        ("over", !args.over.is_empty()),
+        ("group-by", !args.group_by.is_empty()),
+        ("group-by-label", !args.group_by_label.is_empty()),
+        ("bins", args.bins.is_some()),
+        ("rolling", args.rolling.is_some()),
+        ("ddof", args.operations.ddof != 0),
+        ("output", args.output.is_some()),
+        ("explain", args.explain),
+    ];
+    let operations = operations(&args.operations)?;
+    let flag = given.iter().find(|(_, given)| *given).map(|(flag, _)| *flag);
+    match flag.or_else(|| operations.first().map(|(operation, _)| operation.info().flag)) {
+        Some(flag) => Err(Error::invalid(format!(
+            "--{flag} does not apply to --covariance and --correlation, which compare all selected cells"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// The other array of a covariance or correlation.

@@ -28,8 +28,8 @@ pub(crate) enum ScaleAttribute {
     Name(String),
     /// NetCDF-4's number of the dimension.
     Number(usize),
-    /// The scales of each dimension of a dataset, as node indices.
-    List(Vec<usize>),
+    /// The scale of each dimension of a dataset, if it has one, as node indices.
+    List(Vec<Option<usize>>),
     /// NetCDF-4's numbers of the dimensions of a scale that has several.
     Coordinates(Vec<usize>),
     /// The datasets and dimensions that use a scale.
@@ -63,6 +63,10 @@ impl ScaleAttribute {
             Self::List(scales) => {
                 let mut data = Encoder::new(sizes);
                 for scale in scales {
+                    let Some(scale) = scale else {
+                        data.u32(0).address(Some(0)).u32(0);
+                        continue;
+                    };
                     let mut address = Encoder::new(sizes);
                     address.address(Some(tree.nodes[*scale].address));
                     let (heap, index) = keeper.keep(&address.finish()?)?;
@@ -137,7 +141,7 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
             }
         }
         if scales.len() < names.len() {
-            tree.nodes[index].scales.push(ScaleAttribute::Labels(names));
+            attach_some(tree, index, spec, names, &mut users);
             continue;
         }
         // A scale does not list scales of its own, and is not listed among their users.
@@ -153,7 +157,10 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
             // The array is its own coordinate and needs nothing more.
             1 if is_scale => {}
             _ if is_scale => coordinates.push((index, scales)),
-            _ => tree.nodes[index].scales.push(ScaleAttribute::List(scales)),
+            _ => {
+                let scales = scales.into_iter().map(Some).collect();
+                tree.nodes[index].scales.push(ScaleAttribute::List(scales));
+            }
         }
     }
     // Declared dimensions that no array uses.
@@ -172,6 +179,39 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
         mark(tree, scale, number, users);
     }
     Ok(())
+}
+
+/// Attaches the existing scales of some dimensions, and writes the names of the others.
+fn attach_some(
+    tree: &mut Tree,
+    index: usize,
+    spec: &ArraySpec,
+    mut names: Vec<String>,
+    users: &mut Vec<(usize, Vec<(usize, usize)>)>,
+) {
+    let scale_of = |axis: usize| {
+        let Labels::Node(path) = &spec.labels[axis] else { return None };
+        let (scale, array) = tree.array(path)?;
+        let own = &array.plan.spec;
+        (scale != index && own.grid.rank() == 1 && own.grid.shape()[0] == spec.grid.shape()[axis])
+            .then_some(scale)
+    };
+    let scales: Vec<Option<usize>> = (0..names.len()).map(scale_of).collect();
+    for (axis, scale) in scales.iter().enumerate() {
+        let Some(scale) = scale else { continue };
+        names[axis].clear();
+        match users.iter_mut().find(|(known, _)| known == scale) {
+            Some((_, users)) => users.push((index, axis)),
+            None => users.push((*scale, vec![(index, axis)])),
+        }
+    }
+    let own = &mut tree.nodes[index].scales;
+    if scales.iter().any(Option::is_some) {
+        own.push(ScaleAttribute::List(scales));
+    }
+    if names.iter().any(|name| !name.is_empty()) {
+        own.push(ScaleAttribute::Labels(names));
+    }
 }
 
 /// Returns true if a scale can have this name, which must be valid in a path. Generated names get no dataset.

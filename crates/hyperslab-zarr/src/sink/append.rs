@@ -46,6 +46,18 @@ pub(crate) struct Before {
     storage: Arc<dyn Storage>,
 }
 
+/// Refuses to change the missing-value marker of a Zarr v2 array: it is the fill value, which cells that were never written hold too.
+fn check_marker(document: &Document, key: &str) -> Result<()> {
+    match document {
+        Document::V2Array(document, _) if document.get("fill_value").is_some_and(|fill| !fill.is_null()) => {
+            Err(Error::invalid(format!(
+                "/{key}: in Zarr v2, _FillValue is the fill value, which cells that were never written hold; convert to zarr3 to change it"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Before {
     /// The shape of the array.
     pub(crate) fn shape(&self) -> &[u64] {
@@ -147,6 +159,13 @@ impl ZarrAppend {
             return Err(self.missing(&format!("/{key}")));
         };
         let is_array = document.is_array();
+        if let Some(marker) = attributes.get(attributes::FILL_VALUE) {
+            let old = self.old.array(&format!("/{key}")).ok();
+            let old = old.as_ref().and_then(|array| array.schema().attributes.get(attributes::FILL_VALUE));
+            if old.is_none_or(|old| old.to_json() != marker.to_json()) {
+                check_marker(&document, key)?;
+            }
+        }
         let mut new = attributes::to_json(attributes);
         if let (Document::V3(_), true) = (&document, is_array) {
             new = attributes::to_v3(attributes, &self.old.array(&format!("/{key}"))?.schema().dtype);
@@ -169,6 +188,9 @@ impl ZarrAppend {
         let Some(document) = self.old.own_document(key)? else {
             return Err(self.missing(&format!("/{key}")));
         };
+        if names.contains(&attributes::FILL_VALUE) {
+            check_marker(&document, key)?;
+        }
         let own = match document {
             Document::V3(_) => {
                 let document = self.document(join(key, "zarr.json"))?;

@@ -101,6 +101,12 @@ pub fn convert_to_rows(
             lost.add_node(source, &node, &reader.schema().attributes)?;
             let selected = reader.query(&GeometryQuery::default())?;
             counted.add(selected.vertices() as u64, &selected.data.vertices.elements);
+            if rows::writes(target) && selected.links() > 0 && rows::ending(target) != "json" {
+                lost.drop(
+                    &node,
+                    format!("its {} links are left out: a row holds a vertex", selected.links()),
+                )?;
+            }
             geometry::write_staged(&selected, target, options.stage())?;
         }
         other => {
@@ -191,14 +197,11 @@ impl Variables {
             readers.push((base(&path).to_owned(), reader));
             arrays += 1;
         }
-        report.arrays = arrays;
         for path in self.others {
             let what = "it has other dimensions than the columns and was left out";
-            if options.strict {
-                return Err(Error::invalid(format!("{path}: {what}; nothing was written")));
-            }
-            report.change(&path, what);
+            lost.drop(&path, what.to_owned())?;
         }
+        report.arrays = arrays;
         let found = rows::rows_together(readers, &options.selection)?;
         rows::write_staged(counted.through(found), target, options.stage())
     }

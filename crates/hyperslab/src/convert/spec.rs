@@ -76,7 +76,7 @@ pub(super) fn spec_of(
         .filter(|(index, _)| kept(*index))
         .map(|(_, name)| name.clone())
         .collect();
-    for axis in &options.unlimited {
+    for axis in options.unlimited.iter().filter(|_| !schema.stored.no_space) {
         unlimited_axes(&spec.dimensions, axis).for_each(|axis| spec.max_shape[axis] = None);
     }
     // If the storage changes, the target chooses the layout.
@@ -235,16 +235,19 @@ fn chunk_shape_of(shape: &[u64], item: u64, bytes: u64) -> Vec<u64> {
 pub(super) struct FilterChoice<'a> {
     /// The requested filters.
     wanted: Option<&'a [Filter]>,
-    /// Filters that every library of the target's format reads. Empty if the source's own are kept.
+    /// The filters that are kept. Empty if all of the source are.
     standard: &'static [&'static str],
+    /// Filters that every library of the target's format reads. A filter that cannot be kept is replaced by one of these.
+    common: &'static [&'static str],
     /// Whether the source has the target's format.
     same_format: bool,
 }
 
 impl<'a> FilterChoice<'a> {
     pub(super) fn new(options: &'a ConvertOptions, format: Format, same_format: bool) -> Self {
-        let standard = if same_format { &[] } else { format.info().standard_filters };
-        Self { wanted: options.filters.as_deref(), standard, same_format }
+        let common = format.info().standard_filters;
+        let standard = if same_format { &[] } else { common };
+        Self { wanted: options.filters.as_deref(), standard, common, same_format }
     }
 
     fn is_standard(&self, filter: &Filter) -> bool {
@@ -347,7 +350,8 @@ fn candidates(source: &[Filter], filter_choice: FilterChoice<'_>, is_wide: bool)
     let mut shuffle = source.iter().find(|filter| filter.name == "shuffle").cloned();
     let compressor = source.iter().find(|filter| compressors.contains(&filter.name.as_str())).cloned();
     let zstd = Filter::new("zstd").with("level", 3);
-    let other = if filter_choice.is_standard(&zstd) { zstd } else { Filter::new("gzip").with("level", 4) };
+    let is_common = filter_choice.common.is_empty() || filter_choice.common.contains(&"zstd");
+    let other = if is_common { zstd } else { Filter::new("gzip").with("level", 4) };
     // gzip benefits most from a shuffle; some of the others have one built in.
     if compressor.as_ref().is_some_and(|own| !filter_choice.is_standard(own)) && is_wide {
         shuffle.get_or_insert_with(|| Filter::new("shuffle"));
@@ -386,7 +390,7 @@ mod tests {
                 .map(|filters| filters.iter().map(|filter| filter.name.clone()).collect())
                 .collect()
         };
-        let any = FilterChoice { wanted: None, standard: &[], same_format: true };
+        let any = FilterChoice { wanted: None, standard: &[], common: &[], same_format: true };
         let expected: &[&[&str]] = &[
             &["shuffle", "bz2", "checksum_md5"],
             &["shuffle", "bz2"],
@@ -398,7 +402,11 @@ mod tests {
         assert_eq!(names(&source, any), expected);
         assert_eq!(names(&[], any), [Vec::<String>::new()]);
         // Checksums come last in another format, and filters that only some libraries have are replaced.
-        let other = FilterChoice { standard: &["gzip", "shuffle", "fletcher32"], same_format: false, ..any };
+        let common = &["gzip", "shuffle", "fletcher32"];
+        let other = FilterChoice { standard: common, common, same_format: false, ..any };
+        // Within the format, a filter that does not fit the new chunks is replaced by a common one too.
+        let szip = [Filter::new("szip")];
+        assert_eq!(names(&szip, FilterChoice { common, ..any }), [vec!["szip"], vec!["gzip"], vec![]]);
         let source = ["fletcher32", "shuffle", "gzip"].map(Filter::new);
         assert_eq!(names(&source, other)[0], ["shuffle", "gzip", "fletcher32"]);
         assert_eq!(names(&source, any)[0], ["fletcher32", "shuffle", "gzip"]);

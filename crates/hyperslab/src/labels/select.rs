@@ -21,6 +21,9 @@ impl<'a> Ends<'a> {
     }
 }
 
+/// The keys of times count attoseconds.
+const ATTOSECONDS_PER_DAY: i128 = 86_400 * 1_000_000_000_000_000_000;
+
 /// The smallest and the largest key that a label names.
 type Keys = (i128, i128);
 
@@ -68,6 +71,18 @@ impl Coordinate {
             }
             _ => Ok(found),
         }
+    }
+
+    /// Returns true if a label names a period of time that may have several positions, as in xarray: a year or a month always, a day
+    /// only if there are times within days, and so on.
+    pub(super) fn is_period(&self, label: &str) -> bool {
+        let (LabelKind::Times(_) | LabelKind::Dates(_)) = self.kind else { return false };
+        let Some((start, end)) = self.calendar().and_then(|calendar| calendar.span(label.trim())) else {
+            return false;
+        };
+        let length = end - start;
+        length > ATTOSECONDS_PER_DAY
+            || (0..self.len()).any(|at| self.key(at).is_some_and(|key| key.rem_euclid(length) != 0))
     }
 
     /// Whether each position has a label.

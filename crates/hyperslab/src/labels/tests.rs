@@ -107,3 +107,17 @@ fn dates_that_a_calendar_lacks_are_named_with_it() {
     assert!(refusal(&own, "2000-01-30").contains("the nearest is 2000-01-02."));
     assert!(refusal(&own, "soon").contains("not a date such as 2000-01-30, nor a number"));
 }
+
+#[test]
+fn partial_dates_are_periods() {
+    let days = TimeAxis::parse("days since 2000-01-01", "standard");
+    let months = Coordinate::of_values(floats(&[0.0, 31.0, 60.0]), days);
+    assert!(months.is_period("2000-02") && months.is_period("2000"));
+    assert!(
+        !months.is_period("2000-02-01") && !months.is_period("2000-02-01T00:00") && !months.is_period("31")
+    );
+    let hours = TimeAxis::parse("hours since 2000-01-01", "standard");
+    let times = Coordinate::of_values(floats(&[0.0, 30.0]), hours);
+    assert!(times.is_period("2000-01-02") && !times.is_period("2000-01-02T06"));
+    assert!(!Coordinate::of_values(floats(&[2000.0]), None).is_period("2000"));
+}

@@ -1,10 +1,11 @@
 //! Restores the directory at the end of a truncated zip archive from the headers before its members.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use hyperslab_core::{Blob, Fields, Place, Result};
+
+use super::joined::Joined;
 
 const LOCAL_MARK: u32 = 0x0403_4b50;
 const ENTRY_MARK: u32 = 0x0201_4b50;
@@ -79,7 +80,7 @@ pub(super) fn restored(inner: &Arc<dyn Blob>) -> Result<Option<RestoredArchive>>
         return Ok(None);
     }
     let directory = directory(&members, at);
-    let blob = Joined { inner: Arc::clone(inner), end: at, directory };
+    let blob = Joined::new(inner, at, directory);
     Ok(Some(RestoredArchive { blob: Arc::new(blob), members: members.len(), cut }))
 }
 
@@ -152,43 +153,4 @@ fn directory(members: &[Member], at: u64) -> Bytes {
     bytes.extend_from_slice(&[0xff; 12]);
     bytes.extend_from_slice(&[0; 2]);
     bytes.freeze()
-}
-
-/// The start of a file, followed by a directory.
-#[derive(Debug)]
-struct Joined {
-    inner: Arc<dyn Blob>,
-    end: u64,
-    directory: Bytes,
-}
-
-impl Blob for Joined {
-    fn name(&self) -> &Arc<str> {
-        self.inner.name()
-    }
-
-    fn len(&self) -> Result<u64> {
-        Ok(self.end + self.directory.len() as u64)
-    }
-
-    fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let one = |range: &Range<u64>| {
-            let inside = range.start.min(self.end)..range.end.min(self.end);
-            let after = |offset: u64| usize::try_from(offset.saturating_sub(self.end)).unwrap_or(usize::MAX);
-            let (start, end) = (after(range.start), after(range.end));
-            if range.start > range.end || end > self.directory.len() {
-                let problem = format!("bytes {range:?} of an archive of {} bytes", self.len()?);
-                return Err(Place::new(self.name(), "zip archive", range.start).corrupt(problem));
-            }
-            if inside.is_empty() {
-                return Ok(self.directory.slice(start..end));
-            }
-            let own = self.inner.read_range(inside)?;
-            if start == end {
-                return Ok(own);
-            }
-            Ok([&own[..], &self.directory[start..end]].concat().into())
-        };
-        ranges.iter().map(one).collect()
-    }
 }

@@ -1,4 +1,5 @@
-//! Comma- or tab-separated text: a header line, then one line per row.
+//! Comma- or tab-separated text: a header line, then one line per row. If the first line consists of numbers, there is no header, and
+//! the columns are called `column_0`, `column_1` and so on.
 //!
 //! A column's type is one that fits all its values, so the file is read once before its rows are. An empty field is a missing
 //! value.
@@ -40,15 +41,21 @@ fn ending(name: &str) -> Option<u8> {
 struct CsvRows {
     blob: Arc<dyn Blob>,
     delimiter: u8,
+    header: bool,
     columns: Vec<Column>,
 }
 
 pub(super) fn open(blob: Arc<dyn Blob>) -> Result<Opened> {
     let delimiter = ending(blob.name()).unwrap_or(b',');
-    let mut lines = reader(&blob, delimiter)?;
+    let mut lines = reader(&blob, delimiter, true)?;
     let failed = |error| failure(blob.name(), error);
-    let names: Vec<String> =
+    let mut names: Vec<String> =
         lines.headers().map_err(failed)?.iter().map(|name| name.trim().to_owned()).collect();
+    let header = names.is_empty() || names.iter().any(|name| name.parse::<f64>().is_err());
+    if !header {
+        names = (0..names.len()).map(|column| format!("column_{column}")).collect();
+        lines = reader(&blob, delimiter, false)?;
+    }
     let mut seen = HashSet::with_capacity(names.len());
     if let Some((at, name)) = names.iter().enumerate().find(|(_, name)| !seen.insert(name.as_str())) {
         return Err(Error::invalid(format!(
@@ -78,14 +85,14 @@ pub(super) fn open(blob: Arc<dyn Blob>) -> Result<Opened> {
     let columns = names.into_iter().zip(&guesses);
     let columns: Vec<Column> =
         columns.map(|(name, guess)| plain_column(name, guess.dtype(), guess.missing)).collect();
-    let source = Box::new(CsvRows { blob, delimiter, columns: columns.clone() });
+    let source = Box::new(CsvRows { blob, delimiter, header, columns: columns.clone() });
     Ok(Opened { columns, rows, source })
 }
 
-fn reader(blob: &Arc<dyn Blob>, delimiter: u8) -> Result<::csv::Reader<BlobReader>> {
+fn reader(blob: &Arc<dyn Blob>, delimiter: u8, header: bool) -> Result<::csv::Reader<BlobReader>> {
     let blob = BlobReader::new(Arc::clone(blob), 0)?;
-    // A row with another number of fields than the header is an error.
-    Ok(ReaderBuilder::new().delimiter(delimiter).from_reader(blob))
+    // A row with another number of fields than the first is an error.
+    Ok(ReaderBuilder::new().delimiter(delimiter).has_headers(header).from_reader(blob))
 }
 
 fn failure(name: &str, error: ::csv::Error) -> Error {
@@ -146,7 +153,7 @@ impl Guess {
         self.unsigned = self.unsigned && field.parse::<u64>().is_ok();
         self.float = self.float && field.parse::<f64>().is_ok();
         self.boolean = self.boolean && boolean(field).is_some();
-        self.day = self.day && is_date(field) && field.len() == 10;
+        self.day = self.day && is_date(field) && field.len() == 10 && ticks(field, TimeUnit::Day).is_some();
         self.time = self.time && is_date(field) && ticks(field, TimeUnit::Microsecond).is_some();
     }
 
@@ -185,7 +192,7 @@ fn ticks(field: &str, unit: TimeUnit) -> Option<i64> {
 
 impl RowSource for CsvRows {
     fn batches(&self, columns: &[usize]) -> Result<Batches<'_>> {
-        let mut lines = reader(&self.blob, self.delimiter)?;
+        let mut lines = reader(&self.blob, self.delimiter, self.header)?;
         let columns = columns.to_vec();
         let mut done = false;
         Ok(Box::new(std::iter::from_fn(move || {

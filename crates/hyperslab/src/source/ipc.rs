@@ -83,6 +83,11 @@ fn failed(blob: &Arc<dyn Blob>, problem: &dyn std::fmt::Display) -> Error {
     Error::invalid(format!("{}: {problem}", blob.name()))
 }
 
+/// Checks that a block can be decoded without claims beyond its bytes.
+pub(crate) fn check_block(blob: &Arc<dyn Blob>, block: &Block) -> Result<()> {
+    checked(blob, block).map(|_| ())
+}
+
 /// The bytes of a block: a message and its body. The message's buffers lie in the body and claim no more than it can hold.
 fn checked(blob: &Arc<dyn Blob>, block: &Block) -> Result<Buffer> {
     let place = format!("block at {:#x}", block.offset());

@@ -381,6 +381,26 @@ def check_bits():
     expect("values", array[:], BITS)
 
 
+# Dimension scales on some axes, and datasets without a dataspace.
+
+def make_scales():
+    with h5py.File(at("null.h5"), "w") as file:
+        file["d"], file["null"] = np.arange(6), h5py.Empty("f4")
+    with h5py.File(at("scales.h5"), "w") as file:
+        file["x"], file["scale"], file["other"] = np.zeros((10, 3)), np.arange(10.0), 1
+        file["scale"].make_scale("s")
+        file["x"].dims[0].attach_scale(file["scale"])
+
+
+def check_scales():
+    with h5py.File(at("null-unlimited.h5")) as file:
+        expect("null", file["null"].shape, None)
+        expect("unlimited", file["d"].maxshape, (None,))
+    with h5py.File(at("scales.h5")) as file:
+        expect("nodes", sorted(file), ["moved", "scale", "x"])
+        expect("scales", [[scale.name for scale in axis.values()] for axis in file["x"].dims], [["/scale"], []])
+
+
 if command == "make":
     for name, make in list(globals().items()):
         if name.startswith("make_"):

@@ -34,6 +34,19 @@ impl<'a> LostAttributes<'a> {
         Self { decoded: decoded && !options.raw, options, report, seen: HashSet::new() }
     }
 
+    /// Reports other content that is left out.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) if nothing may be lost.
+    pub(super) fn drop(&mut self, path: &str, what: String) -> Result<()> {
+        if self.options.strict {
+            return Err(Error::invalid(format!("{path}: {what}; nothing was written")));
+        }
+        self.report.drop(path, what);
+        Ok(())
+    }
+
     /// Reports those of a table or geometry.
     ///
     /// # Errors

@@ -76,3 +76,23 @@ fn conditions_and_columns_are_applied() -> Result<()> {
     assert_eq!(found.columns[0].as_fixed().unwrap()[..], 69_996_i64.to_ne_bytes());
     Ok(())
 }
+
+#[test]
+fn a_first_line_of_numbers_is_data() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let found = read(folder.path(), "x.csv", "0,1,2.5\n3,4,5\n")?;
+    assert_eq!((&found["rows"], &found["types"]), (&json!(2), &json!(["int64", "int64", "float64"])));
+    assert_eq!(found["values"]["column_2"], json!([2.5, 5.0]));
+    let found = read(folder.path(), "y.csv", "2000,x\n1,2\n")?;
+    assert_eq!((&found["rows"], &found["values"]["2000"]), (&json!(1), &json!([1])));
+    Ok(())
+}
+
+#[test]
+fn impossible_dates_are_text() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let found = read(folder.path(), "x.csv", "d,t\n2020-01-01,2020-01-01T00:00\n2020-02-30,2020-13-01\n")?;
+    assert_eq!(found["types"], json!(["string", "string"]));
+    assert_eq!(found["values"]["d"], json!(["2020-01-01", "2020-02-30"]));
+    Ok(())
+}

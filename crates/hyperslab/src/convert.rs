@@ -384,9 +384,9 @@ fn convert_with(
     }
     check::check_format(format, options)?;
     if format.info().capabilities.tables
-        && let Some(found) = table::table_of(source, options)?
+        && let Some((found, selection)) = table::table_of(source, target, options)?
     {
-        return table::convert(&found, target, format, options, progress);
+        return table::convert((&found, selection), target, format, options, progress);
     }
     if !options.table.is_empty() {
         return Err(Error::invalid(

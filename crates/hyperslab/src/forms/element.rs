@@ -495,8 +495,7 @@ mod tests {
     #[test]
     fn elements_survive_a_round_trip() {
         let state: DType =
-            EnumType { base: DType::Int8, members: vec![("ON".to_owned(), 1), ("OFF".to_owned(), -1)] }
-                .into();
+            EnumType::new(DType::Int8, vec![("ON".to_owned(), 1), ("OFF".to_owned(), -1)]).into();
         let fixed = [
             (DType::Bool, vec![1, 0, 1]),
             (DType::Int8, vec![0x80, 0x7f, 0]),

@@ -61,13 +61,15 @@ impl Axis {
     ) -> Option<Self> {
         /// Months and years differ in length.
         const PIECES: u32 = 64;
-        let origin = instant(low)?;
+        const MILLISECOND: i128 = 1_000_000_000_000_000;
+        // Texts are rounded to milliseconds after the origin.
+        let origin = instant(low)?.div_euclid(MILLISECOND) * MILLISECOND;
         let point = |number| {
             let at = low + f64::from(number) / f64::from(PIECES) * (high - low);
             Some((at, (instant(at)? - origin) as f64 / 1e18))
         };
         let mut points = (0..=PIECES).map(point).collect::<Option<Vec<_>>>()?;
-        // Instants of whole ticks repeat if there are few.
+        // The range may be finer than an instant.
         points.dedup_by(|later, earlier| later.1 <= earlier.1);
         let samples = Samples::monotonic(points, origin)?;
         Some(Self { label, range: (low, high), downwards: false, scale: Scale::Times { samples, calendar } })

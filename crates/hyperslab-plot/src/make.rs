@@ -176,9 +176,13 @@ impl Meaning {
         match self {
             Self::Times(times) => times.instant(value),
             Self::Dates(unit, origin) => {
-                let tick = origin as f64 + value;
-                let exact = origin.checked_add(value.round() as i64);
-                (tick.abs() < 9e18).then_some(tick_instant(exact?, unit))
+                if (origin as f64 + value).abs() > 9e18 {
+                    return None;
+                }
+                let tick = origin.checked_add(value.floor() as i64)?;
+                let start = tick_instant(tick, unit);
+                let length = tick_instant(tick.checked_add(1)?, unit) - start;
+                Some(start + ((value - value.floor()) * length as f64) as i128)
             }
             _ => None,
         }

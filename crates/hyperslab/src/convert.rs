@@ -390,7 +390,7 @@ fn convert_with(
     }
     if !options.table.is_empty() {
         return Err(Error::invalid(
-            "dimensions, duplicates and row order only apply to a table, in an output format with tables",
+            "dimensions, duplicates and row order only apply to a table or an array of structs, in an output format with tables",
         ));
     }
     let keeps_links = same_format && format.info().capabilities.links && !options.append;

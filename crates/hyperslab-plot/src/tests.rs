@@ -402,12 +402,13 @@ fn dates_as_values_are_dates_on_the_axis() -> Result<()> {
             let points = &figure.to_json()["panels"][0]["points"];
             let shown: Vec<&str> = (0..4).filter_map(|at| points[at][1].as_str()).collect();
             assert_eq!(shown, ["2020-01-01", "NaN", "2020-02-01", "2020-03-01"], "{dtype}");
-            assert!(texts(&figure.to_svg(SIZE)?).iter().any(|text| text == "2020-02"), "{dtype}");
+            let shown = texts(&figure.to_svg(SIZE)?);
+            assert!(shown.iter().any(|text| text.starts_with("2020-02")), "{dtype}: {shown:?}");
             let options = PlotOptions { range: Some((0.0, 1.0)), ..Default::default() };
             assert!(one_drawn(dtype, bytes, attributes, &options).is_err());
         } else {
             let shown = texts(&figure.to_svg(SIZE)?);
-            assert!(shown.iter().any(|text| text == "2000"), "{shown:?}");
+            assert!(shown.iter().any(|text| text.starts_with("2000")), "{shown:?}");
         }
     }
     let bytes: Vec<u8> = [0_i64, 60].iter().flat_map(|tick| tick.to_ne_bytes()).collect();
@@ -432,7 +433,7 @@ fn colours_of_dates_have_dates() -> Result<()> {
     target.finish()?;
     sink.commit()?;
     let figure = plot(&hyperslab::open(&path)?, "/", &Selection::all(), &PlotOptions::default())?;
-    assert!(texts(&figure.to_svg(SIZE)?).iter().any(|text| text == "2020-02"));
+    assert!(texts(&figure.to_svg(SIZE)?).iter().any(|text| text.starts_with("2020-02")));
     assert!(figure.to_json()["colors"]["range"][0].as_str().is_some_and(|text| text.starts_with("2020-01")));
     Ok(())
 }

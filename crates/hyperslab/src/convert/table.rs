@@ -145,7 +145,7 @@ fn new(
     options: &ConvertOptions,
 ) -> Result<Box<dyn TableSink>> {
     let schema = table.schema();
-    let columns = columns(table, options)?;
+    let columns = columns(table, format, options)?;
     let rank = columns.iter().take_while(|column| column.dimension).count();
     let same = schema.columns.iter().filter(|column| column.dimension).map(|column| &column.name);
     let same = same.eq(columns[..rank].iter().map(|column| &column.name));
@@ -206,7 +206,7 @@ fn add_to(
 }
 
 /// The columns of the new table, dimensions first.
-fn columns(table: &TableReader, options: &ConvertOptions) -> Result<Vec<Column>> {
+fn columns(table: &TableReader, format: Format, options: &ConvertOptions) -> Result<Vec<Column>> {
     let all = &table.schema().columns;
     let own = all.iter().filter(|column| column.dimension).map(|column| column.name.clone());
     let chosen: Vec<String> =
@@ -234,7 +234,12 @@ fn columns(table: &TableReader, options: &ConvertOptions) -> Result<Vec<Column>>
         columns.push(Column { dtype, dimension: true, nullable: false, filters, ..column.clone() });
     }
     let others = all.iter().filter(|column| !chosen.contains(&column.name));
-    columns.extend(others.map(|column| Column { dimension: false, ..column.clone() }));
+    let holds = |dtype: &DType| format.driver().holds(dtype, None);
+    columns.extend(others.map(|column| {
+        let is_loose = matches!(column.dtype, DType::FixedText(_)) && !holds(&column.dtype);
+        let dtype = if is_loose { DType::String } else { column.dtype.clone() };
+        Column { dtype, dimension: false, ..column.clone() }
+    }));
     if let Some(filters) = &options.filters {
         columns.iter_mut().for_each(|column| column.filters.clone_from(filters));
     }

@@ -81,9 +81,24 @@ pub struct EnumType {
     pub base: DType,
     /// Name and value of each member, in the file's order.
     pub members: Vec<(String, i128)>,
+    /// Whether the order of the members has a meaning, as in "low, medium, high".
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ordered: bool,
 }
 
 impl EnumType {
+    /// Names without a meaningful order.
+    #[must_use]
+    pub const fn new(base: DType, members: Vec<(String, i128)>) -> Self {
+        Self { base, members, ordered: false }
+    }
+
+    /// Sets whether the order of the members has a meaning.
+    #[must_use]
+    pub fn with_ordered(self, ordered: bool) -> Self {
+        Self { ordered, ..self }
+    }
+
     /// The name of a value, or `None` if it has no name.
     #[must_use]
     pub fn name_of(&self, value: i128) -> Option<&str> {

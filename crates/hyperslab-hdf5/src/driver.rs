@@ -19,7 +19,7 @@ const MAX_MEMBERS: u64 = 1 << 16;
 
 /// Joins the files of a split file; `None` if the first file holds everything.
 pub(crate) fn members(file: &File, externals: &dyn Externals) -> Result<Option<Whole>> {
-    match driver(file)? {
+    match driver(file, externals)? {
         None => Ok(None),
         Some((name, information)) if name == *b"NCSAfami" => {
             let size = Fields::new(&information, file.place(STRUCTURE, 0)).u64()?;
@@ -36,7 +36,7 @@ pub(crate) fn members(file: &File, externals: &dyn Externals) -> Result<Option<W
 }
 
 /// The driver's name and its information, from a block of its own or a message of the superblock extension.
-fn driver(file: &File) -> Result<Option<([u8; 8], Bytes)>> {
+fn driver(file: &File, externals: &dyn Externals) -> Result<Option<([u8; 8], Bytes)>> {
     if let Some(address) = file.superblock.driver {
         let head = file.read(STRUCTURE, address, 16)?;
         let mut fields = Fields::new(&head, file.place(STRUCTURE, address));
@@ -46,6 +46,8 @@ fn driver(file: &File) -> Result<Option<([u8; 8], Bytes)>> {
         return Ok(Some((name, file.read(STRUCTURE, address.saturating_add(16), u64::from(length))?)));
     }
     let Some(extension) = file.superblock.extension else { return Ok(None) };
+    let apart = extension_apart(file, externals, extension)?;
+    let file = apart.as_ref().unwrap_or(file);
     // If the extension cannot be read, continue without its messages.
     let Ok(header) = Header::read(file, extension) else { return Ok(None) };
     let Some(message) = header.find(file, kind::DRIVER)? else { return Ok(None) };
@@ -54,6 +56,36 @@ fn driver(file: &File) -> Result<Option<([u8; 8], Bytes)>> {
     let name = fields.array::<8>()?;
     let length = usize::from(fields.u16()?);
     Ok(Some((name, Bytes::copy_from_slice(fields.bytes(length)?))))
+}
+
+/// The file joined with the one that has its superblock extension, if that is another file. The names of the files are in the
+/// extension, so this assumes the names and addresses that the multi driver uses by default.
+fn extension_apart(file: &File, externals: &dyn Externals, extension: u64) -> Result<Option<File>> {
+    /// The ends of the names, in the order of the addresses.
+    const LETTERS: [char; 6] = ['s', 'b', 'r', 'g', 'l', 'o'];
+    const APART: u64 = (u64::MAX - 1) / LETTERS.len() as u64;
+    let own = Path::new(&*file.name).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let stem = own.strip_suffix("-s.h5");
+    let number = usize::try_from(extension / APART).ok().filter(|number| *number > 0);
+    let (Some(stem), Some((number, letter))) = (stem, number.and_then(|at| Some((at, LETTERS.get(at)?))))
+    else {
+        return Ok(None);
+    };
+    let name = format!("{stem}-{letter}.h5");
+    let Some(member) = externals.open(&name)? else {
+        return Err(missing(file, &name));
+    };
+    let parts = vec![
+        (0, file.length, Arc::clone(&file.blob)),
+        (number as u64 * APART, member.blob.len()?, member.blob),
+    ];
+    let whole = Whole::new(Members { name: Arc::clone(&file.name), parts });
+    let superblock = file.superblock.clone();
+    File::alone(whole.blob, superblock, Arc::clone(&file.externals), file.distance).map(Some)
+}
+
+fn missing(file: &File, name: &str) -> Error {
+    Error::not_found(Arc::clone(&file.name), format!("the file {name} of the multi driver"))
 }
 
 /// Several files, each mapped to a range of addresses.
@@ -187,10 +219,7 @@ fn multi(file: &File, externals: &dyn Externals, information: &[u8]) -> Result<W
             return Err(place.corrupt(format!("two files at {start:#x}")));
         }
         let Some(member) = externals.open(&name)? else {
-            return Err(Error::not_found(
-                Arc::clone(&file.name),
-                format!("the file {name} of the multi driver"),
-            ));
+            return Err(missing(file, &name));
         };
         parts.push((*start, member.blob.len()?, member.blob));
     }

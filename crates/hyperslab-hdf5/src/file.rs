@@ -149,7 +149,28 @@ impl File {
     /// Opens the file in this blob.
     pub(crate) fn open(blob: Arc<dyn Blob>, externals: Arc<dyn Externals>, distance: u32) -> Result<Self> {
         let superblock = Superblock::read(&*blob)?;
-        let mut file = Self {
+        let mut file = Self::alone(blob, superblock, externals, distance)?;
+        let whole = file.operation(|| driver::members(&file, &*Arc::clone(&file.externals)))?;
+        if let Some(whole) = whole {
+            file.length = whole.blob.len()?;
+            file.stored = whole.stored;
+            file.blob = whole.blob;
+            file.is_joined = true;
+        }
+        // If the extension cannot be read, continue without its messages.
+        file.image = file.operation(|| CacheImage::read(&file)).unwrap_or_default();
+        file.join();
+        Ok(file)
+    }
+
+    /// The file in this blob, without the files that a driver keeps beside it.
+    pub(crate) fn alone(
+        blob: Arc<dyn Blob>,
+        superblock: Superblock,
+        externals: Arc<dyn Externals>,
+        distance: u32,
+    ) -> Result<Self> {
+        Ok(Self {
             name: Arc::clone(blob.name()),
             length: blob.len()?,
             stored: blob.len()?,
@@ -168,18 +189,7 @@ impl File {
             collections: Mutex::default(),
             dimensions: Mutex::default(),
             scales: Mutex::default(),
-        };
-        let whole = file.operation(|| driver::members(&file, &*Arc::clone(&file.externals)))?;
-        if let Some(whole) = whole {
-            file.length = whole.blob.len()?;
-            file.stored = whole.stored;
-            file.blob = whole.blob;
-            file.is_joined = true;
-        }
-        // If the extension cannot be read, continue without its messages.
-        file.image = file.operation(|| CacheImage::read(&file)).unwrap_or_default();
-        file.join();
-        Ok(file)
+        })
     }
 
     pub(crate) const fn sizes(&self) -> Sizes {

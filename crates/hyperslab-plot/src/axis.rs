@@ -47,6 +47,34 @@ impl Axis {
         Self { label, range: (low, high), downwards: false, scale: Scale::Values { base } }
     }
 
+    /// An axis of colours, whose ticks are values.
+    pub(crate) const fn colors(label: String, low: f64, high: f64) -> Self {
+        Self { label, range: (low, high), downwards: false, scale: Scale::Values { base: 0.0 } }
+    }
+
+    /// An axis of values that stand for instants; `None` if one is out of range.
+    pub(crate) fn times(
+        label: String,
+        (low, high): (f64, f64),
+        calendar: Calendar,
+        instant: impl Fn(f64) -> Option<i128>,
+    ) -> Option<Self> {
+        /// Months and years differ in length.
+        const PIECES: u32 = 64;
+        const MILLISECOND: i128 = 1_000_000_000_000_000;
+        // Texts are rounded to milliseconds after the origin.
+        let origin = instant(low)?.div_euclid(MILLISECOND) * MILLISECOND;
+        let point = |number| {
+            let at = low + f64::from(number) / f64::from(PIECES) * (high - low);
+            Some((at, (instant(at)? - origin) as f64 / 1e18))
+        };
+        let mut points = (0..=PIECES).map(point).collect::<Option<Vec<_>>>()?;
+        // The range may be finer than an instant.
+        points.dedup_by(|later, earlier| later.1 <= earlier.1);
+        let samples = Samples::monotonic(points, origin)?;
+        Some(Self { label, range: (low, high), downwards: false, scale: Scale::Times { samples, calendar } })
+    }
+
     /// An axis of enumeration values, with the names as ticks.
     pub(crate) fn names(label: String, low: f64, high: f64, members: &[(String, i128)]) -> Self {
         let mut texts: Vec<(f64, String)> =
@@ -115,6 +143,11 @@ impl Axis {
         matches!(self.scale, Scale::Numbers { .. })
     }
 
+    /// Returns true if the coordinates are instants.
+    pub(crate) const fn is_times(&self) -> bool {
+        matches!(self.scale, Scale::Times { .. })
+    }
+
     /// Returns true if the numbers are degrees of latitude or longitude.
     pub(crate) const fn is_degrees(&self) -> bool {
         matches!(self.scale, Scale::Numbers { degrees: true, .. })
@@ -139,6 +172,17 @@ impl Axis {
     /// Returns true if all cells have the same width.
     pub(crate) const fn is_even(&self) -> bool {
         self.uneven().is_none()
+    }
+
+    /// A value as JSON: the date if it is an instant.
+    pub(crate) fn value(&self, value: f64) -> Value {
+        match value {
+            _ if value.is_nan() => "NaN".into(),
+            f64::INFINITY => "Infinity".into(),
+            f64::NEG_INFINITY => "-Infinity".into(),
+            _ if self.is_times() => self.text(value).into(),
+            _ => value.into(),
+        }
     }
 
     /// The relative place of a position: 0 at the start of the axis, 1 at its end.

@@ -14,8 +14,8 @@ pub struct Figure {
     pub subtitle: String,
     /// The panels, by row.
     pub panels: Vec<Panel>,
-    /// The colour scale, and its label.
-    pub colors: Option<(ColorScale, String)>,
+    /// The colour scale, and the axis of its values.
+    pub colors: Option<(ColorScale, Axis)>,
     /// The aspect ratio (width over height) of a panel; chosen to fit by default.
     pub aspect: Option<f64>,
 }
@@ -101,27 +101,22 @@ impl Figure {
     /// The reduced data of the figure, as one JSON object.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let panels: Vec<Value> = self.panels.iter().map(panel_json).collect();
-        let colors = self.colors.as_ref().map(|(scale, label)| {
-            json!({"label": label, "map": scale.map.name(), "range": [scale.low, scale.high]})
+        let axis = self.colors.as_ref().map(|(_, axis)| axis);
+        let panels: Vec<Value> = self.panels.iter().map(|panel| panel_json(panel, axis)).collect();
+        let colors = self.colors.as_ref().map(|(scale, axis)| {
+            let range = [axis.value(scale.low), axis.value(scale.high)];
+            json!({"label": axis.label, "map": scale.map.name(), "range": range})
         });
         json!({"title": self.title, "subtitle": self.subtitle, "panels": panels, "colors": colors})
     }
 }
 
-/// Numbers that JSON lacks are written as everywhere else.
-fn number(value: f64) -> Value {
-    match value {
-        _ if value.is_nan() => "NaN".into(),
-        f64::INFINITY => "Infinity".into(),
-        f64::NEG_INFINITY => "-Infinity".into(),
-        _ => value.into(),
-    }
-}
-
-fn panel_json(panel: &Panel) -> Value {
-    let axis = |axis: &Axis, positions: Vec<f64>| {
-        let mut told = json!({"label": axis.label, "range": [axis.range.0, axis.range.1]});
+/// A panel as JSON. Values are those of the axis of colours, if there is one.
+fn panel_json(panel: &Panel, colors: Option<&Axis>) -> Value {
+    let axis = |axis: &Axis, positions: Vec<f64>, values: bool| {
+        let (low, high) = axis.range;
+        let range = if values { json!([axis.value(low), axis.value(high)]) } else { json!([low, high]) };
+        let mut told = json!({"label": axis.label, "range": range});
         let coordinates: Option<Vec<Value>> = positions.iter().map(|at| axis.coordinate(*at)).collect();
         if let Some(coordinates) = coordinates.filter(|coordinates| !coordinates.is_empty()) {
             told["coordinates"] = coordinates.into();
@@ -139,7 +134,9 @@ fn panel_json(panel: &Panel) -> Value {
         Content::Band { pieces } => (centres(&panel.x, pieces.len()), Vec::new()),
         Content::Bars { .. } | Content::Points { .. } => (Vec::new(), Vec::new()),
     };
-    let numbers = |values: &[f64]| values.iter().map(|value| number(*value)).collect::<Value>();
+    let on = |axis: &Axis, values: &[f64]| values.iter().map(|value| axis.value(*value)).collect::<Value>();
+    let numbers = |values: &[f64]| on(colors.unwrap_or(&panel.y), values);
+    let number = |value: f64| panel.y.value(value);
     let content = match &panel.content {
         Content::Heat { cells, columns, .. } => {
             json!({"values": cells.chunks((*columns).max(1)).map(numbers).collect::<Value>()})
@@ -151,16 +148,18 @@ fn panel_json(panel: &Panel) -> Value {
             let both = |(low, high): &(f64, f64)| json!([number(*low), number(*high)]);
             json!({"ranges": pieces.iter().map(both).collect::<Value>()})
         }
-        Content::Bars { edges, counts } => json!({"edges": numbers(edges), "counts": numbers(counts)}),
+        Content::Bars { edges, counts } => {
+            json!({"edges": on(&panel.x, edges), "counts": on(&panel.y, counts)})
+        }
         Content::Points { points, lines, .. } => {
-            json!({"points": points.iter().map(|point| numbers(point)).collect::<Value>(), "lines": lines})
+            json!({"points": points.iter().map(|point| json!([panel.x.value(point[0]), number(point[1])])).collect::<Value>(), "lines": lines})
         }
     };
     let mut object = json!({
         "kind": panel.content.kind(),
         "title": panel.title,
-        "x": axis(&panel.x, across),
-        "y": axis(&panel.y, down),
+        "x": axis(&panel.x, across, matches!(panel.content, Content::Bars { .. })),
+        "y": axis(&panel.y, down, !matches!(panel.content, Content::Heat { .. })),
     });
     if let (Value::Object(object), Value::Object(content)) = (&mut object, content) {
         object.extend(content);

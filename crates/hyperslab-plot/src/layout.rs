@@ -88,8 +88,8 @@ impl<'a> Page<'a> {
             self.panel(panel, frame, (first_column, last_row));
         }
         self.axis_labels();
-        if let Some((scale, label)) = &self.figure.colors {
-            self.color_bar(scale, label);
+        if let Some((scale, axis)) = &self.figure.colors {
+            self.color_bar(scale, axis);
         }
     }
 
@@ -196,7 +196,7 @@ impl<'a> Page<'a> {
     }
 
     /// The colour bar, beside all panels.
-    fn color_bar(&mut self, scale: &ColorScale, label: &str) {
+    fn color_bar(&mut self, scale: &ColorScale, axis: &Axis) {
         let (Some(first), Some(last)) = (self.frames.first(), self.frames.last()) else { return };
         let right = self.frames.iter().map(Frame::right).fold(0.0, f32::max);
         let whole = Frame { x: right + 16.0, y: first.y, width: BAR, height: last.bottom() - first.y };
@@ -227,7 +227,7 @@ impl<'a> Page<'a> {
         outline.extend([(bar.x, bar.bottom()), (bar.x, bar.y)]);
         self.scene.line(outline, 0.8, SPINE);
         let mut widest = 0.0_f32;
-        for (share, text) in color_ticks(scale, bar.height) {
+        for (share, text) in color_ticks(scale, axis, bar.height) {
             let y = bar.bottom() - share as f32 * bar.height;
             self.scene.line(vec![(bar.right(), y), (bar.right() + TICK, y)], 0.8, SPINE);
             widest = widest.max(text::width(&text, SMALL));
@@ -237,7 +237,7 @@ impl<'a> Page<'a> {
         // Beside the bar, and above the key of missing values.
         let room = whole.height - swatch;
         let at = (bar.right() + TICK + 3.0 + widest + LABEL + 5.0, whole.y + room / 2.0);
-        self.turned(at, text::fitted(label, LABEL, room.max(120.0)), (LABEL, INK));
+        self.turned(at, text::fitted(&axis.label, LABEL, room.max(120.0)), (LABEL, INK));
         if scale.missing {
             let y = whole.bottom() - SMALL;
             let frame = Frame { x: bar.x, y, width: BAR, height: SMALL };
@@ -267,8 +267,13 @@ impl PlacedPanel<'_> {
 }
 
 /// The ticks of the colour bar: relative height and value.
-fn color_ticks(scale: &ColorScale, height: f32) -> Vec<(f64, String)> {
-    let numbers = ticks::numbers(scale.low, scale.high, (height / 36.0).max(2.0) as usize, false);
+fn color_ticks(scale: &ColorScale, axis: &Axis, height: f32) -> Vec<(f64, String)> {
+    let most = (height / 36.0).max(2.0) as usize;
+    if axis.is_times() {
+        let ticks = axis.ticks(most).into_iter();
+        return ticks.map(|tick| (scale.share(tick.at), tick.label)).collect();
+    }
+    let numbers = ticks::numbers(scale.low, scale.high, most, false);
     let texts = ticks::texts(&numbers);
     numbers.iter().map(|number| scale.share(*number)).zip(texts).collect()
 }
@@ -299,10 +304,10 @@ fn margins(figure: &Figure, height: f32) -> Margins {
     let y_labels = figure.panels.first().map_or(0.0, |panel| widest(&y_ticks(&panel.y, height)));
     let subtitle = if figure.subtitle.is_empty() { 0.0 } else { SMALL + 4.0 };
     let several = figure.panels.len() > 1;
-    let bar = figure.colors.as_ref().map_or(6.0, |(scale, label)| {
-        let texts = color_ticks(scale, height).into_iter().map(|(_, text)| text::width(&text, SMALL));
+    let bar = figure.colors.as_ref().map_or(6.0, |(scale, axis)| {
+        let texts = color_ticks(scale, axis, height).into_iter().map(|(_, text)| text::width(&text, SMALL));
         let missing = if scale.missing { text::width("missing", SMALL) } else { 0.0 };
-        let label = if label.is_empty() { 0.0 } else { LABEL + 8.0 };
+        let label = if axis.label.is_empty() { 0.0 } else { LABEL + 8.0 };
         (16.0 + BAR + TICK + 3.0 + texts.fold(0.0, f32::max) + label).max(16.0 + BAR + TICK + missing)
     });
     // Half of the text of a tick at the end of the axis extends beyond the panel.

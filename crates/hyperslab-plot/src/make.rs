@@ -1,9 +1,10 @@
 //! Creates figures from nodes of a store.
 
-use hyperslab::driver::AxisPositions;
+use hyperslab::driver::{AxisPositions, tick_instant};
 use hyperslab::query::{Axis as QueryAxis, Group, Operation, Query};
 use hyperslab::{
-    ArrayReader, AxisSelection, DType, Error, GeometryQuery, Node, OpenStore, Positions, Result, Selection,
+    ArrayReader, AxisSelection, Calendar, DType, Error, GeometryQuery, Node, OpenStore, Positions, RealPart,
+    Result, Selection, TimeAxis, TimeUnit,
 };
 
 use crate::axis::{Axis, short, with_unit};
@@ -44,6 +45,8 @@ pub struct PlotOptions {
     pub raw: bool,
     /// The maximum number of panels for three axes.
     pub panels: usize,
+    /// The number to plot of complex values.
+    pub part: RealPart,
     /// The part of a geometry to plot. Without a level, the finest that is not too large.
     pub geometry: GeometryQuery,
     /// The axes of a geometry to plot; the first two by default.
@@ -63,6 +66,7 @@ hyperslab::driver::option_setters! { PlotOptions {
     with_histogram = histogram: into Option<usize>,
     with_raw = raw: bool,
     with_panels = panels: usize,
+    with_part = part: RealPart,
     with_geometry = geometry: GeometryQuery,
     with_axes = axes: into Option<(String, String)>,
     with_color_by = color_by: into Option<String>,
@@ -80,6 +84,7 @@ impl Default for PlotOptions {
             histogram: None,
             raw: false,
             panels: 12,
+            part: RealPart::Magnitude,
             geometry: GeometryQuery::default(),
             axes: None,
             color_by: None,
@@ -94,7 +99,7 @@ impl Default for PlotOptions {
 /// # Errors
 ///
 /// [`Invalid`](Error::Invalid) for a selection that does not fit the array or is empty,
-/// [`Unsupported`](Error::Unsupported) for values that are not numbers; otherwise any error from reading.
+/// [`Unsupported`](Error::Unsupported) for values that are neither numbers nor dates; otherwise any error from reading.
 pub fn plot(store: &OpenStore, node: &str, selection: &Selection, options: &PlotOptions) -> Result<Figure> {
     check(options)?;
     match store.find(node)? {
@@ -138,6 +143,61 @@ struct Source<'a> {
     positions: Positions,
     shown: Vec<usize>,
     options: &'a PlotOptions,
+    meaning: Meaning,
+    /// The limits of the values, as given.
+    range: Option<(f64, f64)>,
+}
+
+/// What the plotted numbers are.
+#[derive(Debug, Clone, Copy)]
+enum Meaning {
+    Numbers,
+    /// This part of complex numbers.
+    Part(RealPart),
+    /// Numbers that count time.
+    Times(TimeAxis),
+    /// Ticks of dates since this one.
+    Dates(TimeUnit, i64),
+    /// Spans of time.
+    Durations(TimeUnit),
+}
+
+impl Meaning {
+    fn calendar(self) -> Option<Calendar> {
+        match self {
+            Self::Times(times) => Some(times.calendar()),
+            Self::Dates(..) => Calendar::from_name("proleptic_gregorian"),
+            _ => None,
+        }
+    }
+
+    /// The instant of a value.
+    fn instant(self, value: f64) -> Option<i128> {
+        match self {
+            Self::Times(times) => times.instant(value),
+            Self::Dates(unit, origin) => {
+                if (origin as f64 + value).abs() > 9e18 {
+                    return None;
+                }
+                let tick = origin.checked_add(value.floor() as i64)?;
+                let start = tick_instant(tick, unit);
+                let length = tick_instant(tick.checked_add(1)?, unit) - start;
+                Some(start + ((value - value.floor()) * length as f64) as i128)
+            }
+            _ => None,
+        }
+    }
+
+    /// What to say of the values beside their name.
+    const fn note(self) -> Option<&'static str> {
+        match self {
+            Self::Part(RealPart::Phase) => Some("phase"),
+            Self::Part(RealPart::Real) => Some("real part"),
+            Self::Part(RealPart::Imaginary) => Some("imaginary part"),
+            Self::Part(_) => Some("magnitude"),
+            _ => None,
+        }
+    }
 }
 
 impl<'a> Source<'a> {
@@ -149,12 +209,6 @@ impl<'a> Source<'a> {
         options: &'a PlotOptions,
     ) -> Result<Self> {
         let array = if options.raw { stored.clone() } else { stored.decoded()? };
-        let dtype = &array.schema().dtype;
-        let is_number =
-            dtype.is_integer() || dtype.is_float() || matches!(dtype, DType::Bool | DType::Enum(_));
-        if !is_number {
-            return Err(Error::unsupported(array.inner().name(), format!("plotting values of type {dtype}")));
-        }
         let mut positions = array.resolve(selection)?;
         if positions.axes.iter().any(|axis| axis.count == 0) {
             return Err(Error::invalid(format!("{node}: the selection is empty")));
@@ -169,7 +223,20 @@ impl<'a> Source<'a> {
             let axis = shown.remove(0);
             positions.axes[axis] = AxisPositions { count: 1, ..positions.axes[axis] };
         }
-        Ok(Self { store, node, array, positions, shown, options })
+        let meaning = meaning(&array, stored, &positions, options)?;
+        let (array, range) = match meaning {
+            Meaning::Part(part) => (array.real_part(part)?, options.range),
+            Meaning::Dates(_, origin) => {
+                let origin = RealPart::TicksSince(origin);
+                (array.real_part(origin)?, None)
+            }
+            Meaning::Durations(_) => (array.real_part(RealPart::TicksSince(0))?, options.range),
+            Meaning::Numbers | Meaning::Times(_) => (array, options.range),
+        };
+        if options.range.is_some() && range.is_none() {
+            return Err(Error::invalid(format!("{node} holds dates, whose range cannot be set")));
+        }
+        Ok(Self { store, node, array, positions, shown, options, meaning, range })
     }
 
     fn figure(&self) -> Result<Figure> {
@@ -197,7 +264,15 @@ impl<'a> Source<'a> {
         // The unit describes the decoded values, not packed ones.
         let packed = ["scale_factor", "add_offset"].iter().any(|name| attributes.get(name).is_some());
         let unit = text("units").filter(|_| !(self.options.raw && packed));
-        with_unit(&name.unwrap_or(own), unit.as_deref())
+        let unit = match self.meaning {
+            Meaning::Times(_) | Meaning::Dates(..) => None,
+            Meaning::Durations(unit) => Some(unit.code().to_owned()),
+            Meaning::Part(RealPart::Phase) => Some("rad".to_owned()),
+            _ => unit,
+        };
+        let name = name.unwrap_or(own);
+        let name = self.meaning.note().map_or_else(|| name.clone(), |note| format!("{note} of {name}"));
+        with_unit(&name, unit.as_deref())
     }
 
     /// The label of the colours. Values of an enumeration have names.
@@ -209,10 +284,19 @@ impl<'a> Source<'a> {
     }
 
     fn value_axis(&self, low: f64, high: f64) -> Axis {
+        if let Some(times) = self.times_axis(low, high) {
+            return times;
+        }
         match &self.array.schema().dtype {
             DType::Enum(named) => Axis::names(self.value_label(), low, high, &named.members),
             _ => Axis::values(self.value_label(), low, high),
         }
+    }
+
+    /// The axis of values that are instants.
+    fn times_axis(&self, low: f64, high: f64) -> Option<Axis> {
+        let calendar = self.meaning.calendar()?;
+        Axis::times(self.value_label(), (low, high), calendar, |value| self.meaning.instant(value))
     }
 
     fn title(&self) -> String {
@@ -294,7 +378,7 @@ impl<'a> Source<'a> {
                 (Content::Band { pieces: low.into_iter().zip(high).collect() }, Some(more))
             }
         };
-        let (low, high) = self.options.range.unwrap_or_else(|| match &content {
+        let (low, high) = self.range.unwrap_or_else(|| match &content {
             Content::Line { points } => room(points.iter().map(|(_, value)| *value)),
             Content::Band { pieces } => room(pieces.iter().flat_map(|(low, high)| [*low, *high])),
             _ => (0.0, 1.0),
@@ -358,7 +442,9 @@ impl<'a> Source<'a> {
                 _ => Vec::new(),
             })
             .collect();
-        let scale = ColorScale::of(&all, self.options.map, self.options.range, self.options.percentiles);
+        let scale = ColorScale::of(&all, self.options.map, self.range, self.options.percentiles);
+        let colors = self.times_axis(scale.low, scale.high);
+        let colors = colors.unwrap_or_else(|| Axis::colors(self.color_label(), scale.low, scale.high));
         let mut more = Vec::new();
         if let Some(axis) = panels.filter(|axis| (numbers.len() as u64) < self.positions.axes[*axis].count) {
             more.push(format!("{} of {}", numbers.len(), self.positions.axes[axis].count));
@@ -373,12 +459,12 @@ impl<'a> Source<'a> {
             subtitle: self.subtitle(more)?,
             aspect: aspect(&across, &down, counts),
             panels: drawn,
-            colors: Some((scale, self.color_label())),
+            colors: Some((scale, colors)),
         })
     }
 
     fn histogram(&self, bins: usize) -> Result<Figure> {
-        let operation = Operation::Histogram { bins, range: self.options.range, clamp: false };
+        let operation = Operation::Histogram { bins, range: self.range, clamp: false };
         let found =
             Query::new(operation).select(selection_of(&self.positions)).skip_nan().run(&self.array)?;
         let (edges, counts) = (found.edges.clone().unwrap_or_default(), found.floats());
@@ -406,6 +492,34 @@ impl<'a> Source<'a> {
             colors: None,
             aspect: None,
         })
+    }
+}
+
+/// What the numbers of an array are.
+fn meaning(
+    array: &ArrayReader,
+    stored: &ArrayReader,
+    positions: &Positions,
+    options: &PlotOptions,
+) -> Result<Meaning> {
+    match &array.schema().dtype {
+        DType::Bool | DType::Enum(_) => Ok(Meaning::Numbers),
+        DType::Complex64 | DType::Complex128 => Ok(Meaning::Part(options.part)),
+        DType::DateTime(unit) => {
+            // Doubles hold the ticks since the earliest date better than those since 1970.
+            let least = Query::new(Operation::Min).select(selection_of(positions)).run(array)?.floats();
+            let least = least.first().copied().filter(|least| least.is_finite()).unwrap_or(0.0);
+            Ok(Meaning::Dates(*unit, least as i64))
+        }
+        DType::Duration(unit) => Ok(Meaning::Durations(*unit)),
+        dtype if dtype.is_integer() || dtype.is_float() => {
+            let text = |name: &str| stored.schema().attributes.get(name).and_then(|value| value.as_text());
+            let times = text("units").filter(|_| !options.raw);
+            let times =
+                times.and_then(|units| TimeAxis::parse(&units, &text("calendar").unwrap_or_default()));
+            Ok(times.map_or(Meaning::Numbers, Meaning::Times))
+        }
+        dtype => Err(Error::unsupported(array.inner().name(), format!("plotting values of type {dtype}"))),
     }
 }
 

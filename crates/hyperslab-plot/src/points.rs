@@ -43,7 +43,9 @@ pub(crate) fn figure(reader: &GeometryReader, node: &str, options: &PlotOptions)
         PointColor::Values(values) => {
             // The middle of a diverging map is the colour of the paper.
             let map = options.map.unwrap_or_else(ColorMap::sequential);
-            Some((ColorScale::of(values, Some(map), options.range, options.percentiles), label))
+            let scale = ColorScale::of(values, Some(map), options.range, options.percentiles);
+            let axis = Axis::colors(label, scale.low, scale.high);
+            Some((scale, axis))
         }
         _ => None,
     };

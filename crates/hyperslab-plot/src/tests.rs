@@ -1,8 +1,8 @@
 //! Checks the pixels and the text of figures for small stores.
 
 use hyperslab::{
-    ArraySpec, Attributes, CreateOptions, DType, Elements, Fill, Grid, OpenStore, Region, RegionWriter,
-    Result, Selection, Values, format_named,
+    ArraySpec, Attributes, CreateOptions, DType, Elements, Fill, Grid, OpenStore, RealPart, Region,
+    RegionWriter, Result, Selection, TimeUnit, Values, format_named,
 };
 use tiny_skia::Pixmap;
 
@@ -223,7 +223,7 @@ fn one_drawn(dtype: DType, bytes: Vec<u8>, attributes: Attributes, options: &Plo
 fn values_of_an_enumeration_have_names() -> Result<()> {
     let members = [("idle", 0), ("run", 1), ("stop", 2)];
     let members = members.map(|(name, code)| (name.to_owned(), code)).to_vec();
-    let named = DType::Enum(hyperslab::EnumType { base: DType::UInt8, members }.into());
+    let named = DType::Enum(hyperslab::EnumType::new(DType::UInt8, members).into());
     for histogram in [None, Some(10)] {
         let options = PlotOptions { histogram, ..Default::default() };
         let figure = one_drawn(named.clone(), vec![0, 1, 2, 1], Attributes::new(), &options)?;
@@ -359,5 +359,81 @@ fn labels_of_neighbouring_panels_do_not_touch() -> Result<()> {
             assert!(pair[1].1 > pair[0].2 + 2.0, "{width}: {pair:?}");
         }
     }
+    Ok(())
+}
+
+#[test]
+fn complex_values_are_drawn_by_their_parts() -> Result<()> {
+    let bytes: Vec<u8> = [3.0_f64, 4.0, 0.0, -2.0].iter().flat_map(|part| part.to_ne_bytes()).collect();
+    let half_pi = std::f64::consts::FRAC_PI_2;
+    for (part, label, expected) in [
+        (RealPart::Magnitude, "magnitude of v [K]", [5.0, 2.0]),
+        (RealPart::Phase, "phase of v [rad]", [4_f64.atan2(3.0), -half_pi]),
+        (RealPart::Real, "real part of v [K]", [3.0, 0.0]),
+        (RealPart::Imaginary, "imaginary part of v [K]", [4.0, -2.0]),
+    ] {
+        let options = PlotOptions { part, ..Default::default() };
+        let attributes = Attributes::from_iter([("units", "K")]);
+        let figure = one_drawn(DType::Complex128, bytes.clone(), attributes, &options)?;
+        let Content::Line { points } = &figure.panels[0].content else { panic!("a line") };
+        assert_eq!(points.iter().map(|(_, value)| *value).collect::<Vec<_>>(), expected, "{part:?}");
+        assert_eq!(figure.panels[0].y.label, label);
+    }
+    Ok(())
+}
+
+#[test]
+fn dates_as_values_are_dates_on_the_axis() -> Result<()> {
+    let days = [18_262_i64, i64::MIN, 18_293, 18_322];
+    let bytes = |unit: i64| -> Vec<u8> {
+        days.iter().flat_map(|day| day.checked_mul(unit).unwrap_or(*day).to_ne_bytes()).collect()
+    };
+    let hours: Vec<u8> = days.iter().flat_map(|day| (day.max(&0) * 24).to_ne_bytes()).collect();
+    let counted = Attributes::from_iter([("units", "hours since 1970-01-01")]);
+    for (dtype, bytes, attributes) in [
+        (DType::DateTime(TimeUnit::Day), bytes(1), Attributes::new()),
+        (DType::DateTime(TimeUnit::Nanosecond), bytes(86_400_000_000_000), Attributes::new()),
+        (DType::Int64, hours, counted),
+    ] {
+        let gap = dtype != DType::Int64;
+        let figure = one_drawn(dtype.clone(), bytes.clone(), attributes.clone(), &PlotOptions::default())?;
+        assert_eq!(figure.panels[0].y.label, "v");
+        if gap {
+            let points = &figure.to_json()["panels"][0]["points"];
+            let shown: Vec<&str> = (0..4).filter_map(|at| points[at][1].as_str()).collect();
+            assert_eq!(shown, ["2020-01-01", "NaN", "2020-02-01", "2020-03-01"], "{dtype}");
+            let shown = texts(&figure.to_svg(SIZE)?);
+            assert!(shown.iter().any(|text| text.starts_with("2020-02")), "{dtype}: {shown:?}");
+            let options = PlotOptions { range: Some((0.0, 1.0)), ..Default::default() };
+            assert!(one_drawn(dtype, bytes, attributes, &options).is_err());
+        } else {
+            let shown = texts(&figure.to_svg(SIZE)?);
+            assert!(shown.iter().any(|text| text.starts_with("2000")), "{shown:?}");
+        }
+    }
+    let bytes: Vec<u8> = [0_i64, 60].iter().flat_map(|tick| tick.to_ne_bytes()).collect();
+    let options = PlotOptions { histogram: Some(2), ..Default::default() };
+    let figure = one_drawn(DType::Duration(TimeUnit::Second), bytes, Attributes::new(), &options)?;
+    assert_eq!(figure.panels[0].x.label, "v [s]");
+    Ok(())
+}
+
+#[test]
+fn colours_of_dates_have_dates() -> Result<()> {
+    let folder = tempfile::tempdir().map_err(|error| hyperslab::Error::io("folder", error))?;
+    let path = folder.path().join("d.npy");
+    let mut sink = hyperslab::create(&path, "npy".parse()?, &CreateOptions::default().with_replace(true))?;
+    let dtype = DType::DateTime(TimeUnit::Day);
+    let spec = ArraySpec::new(dtype.clone(), Grid::new(&[10, 10], &[10, 10])?);
+    let target = RegionWriter::new(sink.array("/", &spec)?, dtype.clone(), spec.fill.clone());
+    let bytes: Vec<u8> = (18_262..18_362_i64).flat_map(i64::to_ne_bytes).collect();
+    let start = [0, 0].into_iter().collect();
+    let region = Region { start, shape: [10, 10].into_iter().collect() };
+    target.assign(&region, &Values::new(dtype, &[10, 10], Elements::fixed(bytes))?)?;
+    target.finish()?;
+    sink.commit()?;
+    let figure = plot(&hyperslab::open(&path)?, "/", &Selection::all(), &PlotOptions::default())?;
+    assert!(texts(&figure.to_svg(SIZE)?).iter().any(|text| text.starts_with("2020-02")));
+    assert!(figure.to_json()["colors"]["range"][0].as_str().is_some_and(|text| text.starts_with("2020-01")));
     Ok(())
 }

@@ -95,7 +95,7 @@ pub(crate) fn from_numpy(dtype: &Bound<'_, PyAny>) -> PyResult<DType> {
         _ => return Err(unknown()),
     };
     Ok(match named {
-        Some(members) => EnumType { base, members }.into(),
+        Some(members) => EnumType::new(base, members).into(),
         None => base,
     })
 }

@@ -64,7 +64,7 @@ mod _native {
     #[pymodule_export]
     use crate::store::{Store, absolute_location, format_of_name, formats, is_remote};
     #[pymodule_export]
-    use crate::table::{Rows, Table};
+    use crate::table::{Rows, Table, store_of_rows};
     #[pymodule_export]
     use crate::threads::_after_fork;
     #[pymodule_export]

@@ -110,6 +110,26 @@ pub(crate) struct Store {
 }
 
 impl Store {
+    /// A store that exists only in this process.
+    pub(crate) fn in_memory(open: OpenStore) -> Self {
+        let name = open.path().to_string_lossy().into_owned();
+        let origin = Origin {
+            location: name.clone(),
+            path: name,
+            format: None,
+            mapped: true,
+            views: false,
+            threads: None,
+            memory: None,
+            at: None,
+            external: None,
+            storage: StorageOptions::default(),
+            anonymous: false,
+            opening: None,
+        };
+        Self { open: RwLock::new(Some(open)), origin: Arc::new(origin) }
+    }
+
     pub(crate) fn inner(&self, py: Python<'_>) -> PyResult<OpenStore> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         open.clone().ok_or_else(|| invalid(py, format!("{} is closed", self.origin.path)))

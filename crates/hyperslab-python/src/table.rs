@@ -3,8 +3,8 @@
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{RecordBatch, RecordBatchIterator};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use hyperslab::query::{Operation, OperationInfo, Parameters};
 use hyperslab::table::{Aggregation, TableQuery};
 use hyperslab::{Column, RowCondition, Scan, Selection, TableReader};
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString};
 
 use crate::errors::{detached, invalid, raised};
-use crate::store::Origin;
+use crate::store::{Origin, Store};
 use crate::{show, values};
 
 /// The maximum number of batches that wait for the reader.
@@ -352,6 +352,25 @@ impl Rows {
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         show::call(slf, "hyperslab._html", "rows_html")
     }
+}
+
+/// The rows of an object with ``__arrow_c_stream__`` (a data frame, an Arrow table) as a store with one table.
+#[pyfunction]
+#[expect(unsafe_code, reason = "the C stream of Arrow is handed over as a pointer")]
+pub(crate) fn store_of_rows(py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<Store> {
+    let capsule = rows.call_method0("__arrow_c_stream__")?;
+    let capsule = capsule.cast::<PyCapsule>()?;
+    let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
+    // SAFETY: the capsule has the name that the protocol gives to a valid stream, which `from_raw` moves out, as consumers do.
+    let stream = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr().cast()) };
+    let failed = |error: arrow_schema::ArrowError| invalid(py, format!("cannot read the rows: {error}"));
+    let stream = stream.map_err(failed)?;
+    let schema = stream.schema();
+    // A producer that needs the interpreter attaches to it by itself.
+    let batches = py.detach(|| stream.collect::<Result<Vec<RecordBatch>, _>>()).map_err(failed)?;
+    let name = format!("the {}", rows.get_type().name()?);
+    let open = hyperslab::arrow::store_of(&name, &schema, batches).map_err(|error| raised(py, &error))?;
+    Ok(Store::in_memory(open))
 }
 
 fn arrow_array_error(message: String) -> arrow_schema::ArrowError {

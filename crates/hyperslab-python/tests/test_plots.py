@@ -150,3 +150,27 @@ def test_long_lines_keep_their_extremes(tmp_path: Path, step: int) -> None:
     x, y = line.get_xdata(), line.get_ydata()
     assert len(x) < 20_000 and (y.max(), y.min()) == (50, -50)
     assert np.array_equal(y, values[x], equal_nan=True) and np.all(np.diff(x) * step > 0)
+
+
+def test_dates_are_drawn_as_dates(tmp_path: Path) -> None:
+    from matplotlib.dates import num2date
+
+    days = np.array(["2020-01-01", "NaT", "2020-03-01", "2020-03-02"], dtype="M8[D]")
+    np.save(tmp_path / "d.npy", days)
+    ax = hyperslab.open(tmp_path / "d.npy")["/"].plot()
+    drawn = ax.lines[0].get_ydata()
+    assert np.isnan(drawn[1]) and num2date(drawn[2]).date().isoformat() == "2020-03-01"
+    ax.figure.canvas.draw()
+    assert any("2020" in label.get_text() for label in ax.get_yticklabels())
+    np.save(tmp_path / "d2.npy", days.reshape(2, 2))
+    ax = hyperslab.open(tmp_path / "d2.npy")["/"].plot()
+    ax.figure.canvas.draw()
+    assert any("2020" in label.get_text() for other in ax.figure.axes[1:] for label in other.get_yticklabels())
+    # A long line keeps the extremes of each part, and the whole range.
+    long = np.datetime64("2000-01-01", "s") + np.arange(500_000).astype("m8[s]")
+    np.save(tmp_path / "long.npy", long)
+    drawn = hyperslab.open(tmp_path / "long.npy")["/"].plot().lines[0].get_ydata()
+    assert num2date(drawn[-1]).replace(tzinfo=None) == long[-1].item() and len(drawn) < len(long)
+    np.save(tmp_path / "m.npy", np.array([1, "NaT", 3], dtype="m8[h]"))
+    ax = hyperslab.open(tmp_path / "m.npy")["/"].plot()
+    assert ax.get_ylabel().endswith("[h]") and np.array_equal(ax.lines[0].get_ydata(), [1, np.nan, 3], equal_nan=True)

@@ -117,3 +117,108 @@ def test_categories_are_kept(tmp_path: Path) -> None:
     hyperslab.convert(tmp_path / "k.parquet", tmp_path / "more.tiledb", dimensions=["x"], duplicates=True, order="hilbert")
     hyperslab.convert(tmp_path / "k.parquet", tmp_path / "more.tiledb", append=True)
     assert len(hyperslab.open(tmp_path / "more.tiledb")["/"]) == 6
+
+
+def test_rows_in_memory_become_a_sparse_array(tmp_path: Path) -> None:
+    pd, tiledb = pytest.importorskip("pandas"), pytest.importorskip("tiledb")
+    level = pd.Categorical(["high", "low", None], categories=["low", "mid", "high"], ordered=True)
+    frame = pd.DataFrame({"x": [3, 1, 2], "level": level, "v": [0.5, 1.5, 2.5]})
+    path = tmp_path / "rows.tiledb"
+    assert hyperslab.convert(frame, path, dimensions="x")["rows"] == 3
+    with tiledb.open(str(path)) as array:
+        assert array.enum("level").ordered and list(array.enum("level").values()) == ["low", "mid", "high"]
+        assert array[:]["v"].tolist() == [1.5, 2.5, 0.5]
+    # The order of the categories is kept by Arrow and pandas.
+    found = hyperslab.open(path)["/"].to_pandas()
+    assert found["level"].dtype == level.dtype and found["level"].tolist()[::2] == ["low", "high"]
+    hyperslab.convert(path, tmp_path / "rows.arrow")
+    assert pa.ipc.open_file(tmp_path / "rows.arrow").read_all().to_pandas()["level"].dtype == level.dtype
+    # Parquet's dictionaries have no order and only the names that occur, so these are described beside the rows.
+    hyperslab.convert(path, tmp_path / "rows.parquet")
+    assert not pd.read_parquet(tmp_path / "rows.parquet")["level"].dtype.ordered
+    frame.to_parquet(tmp_path / "frame.parquet")
+    for name in ["rows.arrow", "rows.parquet", "frame.parquet"]:
+        hyperslab.convert(tmp_path / name, tmp_path / f"{name}.tiledb", dimensions="x")
+        assert hyperslab.open(tmp_path / f"{name}.tiledb")["/"].to_pandas()["level"].dtype == level.dtype, name
+    # Tables of Arrow, of any number of batches, and our own are rows as well.
+    more = pa.Table.from_batches([pa.record_batch({"x": [7], "level": ["mid"], "v": [9.0]})] * 1)
+    hyperslab.convert(pa.concat_tables([more, more.set_column(0, "x", [[8]])]), path, append=True)
+    hyperslab.convert(hyperslab.open(path)["/"].query("v > 2"), tmp_path / "part.tiledb", dimensions=["x"])
+    assert hyperslab.open(tmp_path / "part.tiledb")["/"].to_pandas()["x"].tolist() == [2, 7, 8]
+    with pytest.raises(hyperslab.InvalidError, match="choose the columns"):
+        hyperslab.convert(frame, tmp_path / "none.tiledb")
+    with pytest.raises(hyperslab.HyperslabError, match="column d of Arrow's type Decimal"):
+        import decimal
+
+        hyperslab.convert(pa.table({"d": [decimal.Decimal("1.5")]}), tmp_path / "none.tiledb", dimensions=["d"])
+    assert not (tmp_path / "none.tiledb").exists()
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", None])
+def test_columns_of_arrow_that_are_not_plain(tmp_path: Path, ending: str | None) -> None:
+    import datetime
+
+    tiledb = pytest.importorskip("tiledb")
+    numbers = pa.array([10, None, 30, 10], pa.int64()).dictionary_encode()
+    columns = {
+        "x": pa.array([1, 2, 3, 4]),
+        "code": numbers,
+        "rgb": pa.array([[1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12]], pa.list_(pa.uint8(), 3)),
+        "grid": pa.array([[[i, i + 1], [i + 2, i + 3]] for i in range(4)], pa.list_(pa.list_(pa.int16(), 2), 2)),
+        "some": pa.array([[1.5], [], [2.5, 3.5], [4.5]], pa.list_(pa.float64())),
+        "at": pa.array([datetime.time(1, 2, 3)] * 4, pa.time32("s")),
+    }
+    table = pa.table(columns)
+    source: object = table
+    if ending == "parquet":
+        pa.parquet = __import__("pyarrow.parquet").parquet
+        pa.parquet.write_table(table, tmp_path / "t.parquet")
+    elif ending == "arrow":
+        with pa.OSFile(str(tmp_path / "t.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+    if ending:
+        source = tmp_path / f"t.{ending}"
+    hyperslab.convert(source, tmp_path / "t.tiledb", dimensions=["x"])
+    with tiledb.open(str(tmp_path / "t.tiledb")) as array:
+        cells = array[:]
+        assert [tuple(cell) for cell in cells["rgb"]] == [(1, 2, 3), (4, 5, 6), (7, 8, 9), (10, 11, 12)]
+        assert [cell.tolist() for cell in cells["some"]] == [[1.5], [], [2.5, 3.5], [4.5]]
+    found = pa.table(hyperslab.open(tmp_path / "t.tiledb")["/"]).to_pydict()
+    assert found["code"] == [10, None, 30, 10]
+    assert found["grid"] == [[i, i + 1, i + 2, i + 3] for i in range(4)]
+    assert found["at"] == [datetime.timedelta(seconds=3723)] * 4
+    holes = pa.table({"x": [1, 2], "some": pa.array([[1], [2, None]], pa.list_(pa.int64()))})
+    with pytest.raises(hyperslab.InvalidError, match="column some: items are missing inside lists"):
+        hyperslab.convert(holes, tmp_path / "holes.tiledb", dimensions=["x"])
+    assert not (tmp_path / "holes.tiledb").exists()
+
+
+@pytest.mark.parametrize("ending", ["h5", "npy"])
+def test_structs_become_rows(tmp_path: Path, ending: str) -> None:
+    h5py, tiledb = pytest.importorskip("h5py"), pytest.importorskip("tiledb")
+    kind = np.dtype([("x", "i4"), ("name", "S3"), ("v", "f8")])
+    values = np.array([(3, b"c", 0.3), (1, b"a", 0.1), (2, b"bb", 0.2)], dtype=kind)
+
+    def write(name: str, part: np.ndarray) -> Path:
+        path = tmp_path / f"{name}.{ending}"
+        if ending == "npy":
+            np.save(path, part)
+        else:
+            with h5py.File(path, "w") as file:
+                file["g/table"] = part
+        return path
+
+    target = tmp_path / "rows.tiledb"
+    hyperslab.convert(write("a", values), target, dimensions=["name", "x"])
+    values["x"] += 10
+    hyperslab.convert(write("b", values), target, append=True)
+    with tiledb.open(str(target)) as array:
+        assert array.schema.sparse and array.schema.domain.dim("name").dtype.kind == "S"
+        cells = array[:]
+    assert cells["x"].tolist() == [1, 11, 2, 12, 3, 13]
+    assert cells["v"].tolist() == [0.1, 0.1, 0.2, 0.2, 0.3, 0.3]
+    with pytest.raises(hyperslab.InvalidError, match="no column y"):
+        hyperslab.convert(write("c", values), tmp_path / "none.tiledb", dimensions=["y"])
+    # Without dimensions, an array of structs stays an array.
+    hyperslab.convert(write("d", values), tmp_path / "d.zarr")
+    assert hyperslab.open(tmp_path / "d.zarr")["g/table" if ending == "h5" else "/"].shape == (3,)

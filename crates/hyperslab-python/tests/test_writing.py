@@ -234,3 +234,19 @@ def test_types_that_are_asked_for_hold_the_values(tmp_path: Path) -> None:
     store = hyperslab.open(tmp_path / "x.h5")
     assert store["a"].dtype == "i4" and store["a"][...].tolist() == [0, 1, 2]
     assert store["b"][0] == np.float32(1 / 3)
+
+
+def test_numpy_texts_are_readable_by_tiledb(tmp_path: Path) -> None:
+    tiledb = pytest.importorskip("tiledb")
+    texts = np.array([["é1", "abcd"], ["", "z"]])
+    np.save(tmp_path / "u.npy", texts)
+    hyperslab.convert(tmp_path / "u.npy", tmp_path / "u.tiledb")
+    with tiledb.open(str(tmp_path / "u.tiledb")) as array:
+        assert array[:]["data"].tolist() == texts.tolist()
+    again = hyperslab.open(tmp_path / "u.tiledb")["data"][...]
+    assert again.dtype == texts.dtype and again.tolist() == texts.tolist()
+    rows = np.array([(1, "é"), (2, "bc")], dtype=[("x", "i4"), ("name", "U2")])
+    np.save(tmp_path / "rows.npy", rows)
+    hyperslab.convert(tmp_path / "rows.npy", tmp_path / "rows.tiledb", dimensions=["x"])
+    with tiledb.open(str(tmp_path / "rows.tiledb")) as array:
+        assert array[:]["name"].tolist() == ["é", "bc"]

@@ -1,6 +1,6 @@
 // The view of an array: a picture or a line with sliders for the other dimensions, or a table of values.
 
-import { colour, element, onFrame, readable, replace } from "/view/dom.js";
+import { colour, dateText, element, onFrame, readable, replace } from "/view/dom.js";
 import { lines, picture } from "/view/draw.js";
 import { names, range } from "/view/colour.js";
 import { shown } from "/view/json.js";
@@ -38,6 +38,7 @@ class ArrayView {
     this.square = true;
     this.logarithmic = false;
     this.coordinates = new Map();
+    this.instant = instants(node);
     this.draw = onFrame(() => this.update());
     this.resized = () => this.draw();
   }
@@ -80,7 +81,7 @@ class ArrayView {
       flat && this.shape.length > 1 && choose("Rows", this.y, (axis) => { if (axis === this.x) this.x = this.y; this.y = axis; }),
       this.mode === "picture" && element("label", {}, "Colours", element("select", { onchange: (event) => { this.map = event.target.value; this.draw(); } }, names.map((name) => element("option", { selected: name === this.map }, name)))),
       this.mode === "picture" && check("Clip extremes", "robust"),
-      this.mode !== "values" && check("Logarithmic", "logarithmic"),
+      this.mode !== "values" && !this.instant && check("Logarithmic", "logarithmic"),
       this.mode === "picture" && check("Equal aspect", "square"),
       element("span", { class: "push" }),
       this.numeric && element("a", { class: "button", "data-export": "npy", download: "", href: server.exportAddress(this.file, this.node.path, "npy", this.selection()) }, "Save .npy"));
@@ -170,19 +171,34 @@ class ArrayView {
     }
   }
 
+  /** The selected numbers; dates as milliseconds since 1970. */
+  async numbers(selection, signal) {
+    const { values, exact } = await server.numbers(this.file, this.node, selection, signal);
+    return this.instant ? { values: Float64Array.from(values, this.instant) } : { values, exact };
+  }
+
+  /** The unit beside the values. Dates have none. */
+  unit() {
+    const unit = this.node.attributes?.units;
+    return typeof unit === "string" && !this.instant ? unit : "";
+  }
+
+  text(value) {
+    return this.instant ? dateText(value) : readable(value);
+  }
+
   async picture(signal) {
     const by = { [this.y]: this.step(this.y, MAX_CELLS), [this.x]: this.step(this.x, MAX_CELLS) };
     const selection = this.selection({ [this.y]: { by: by[this.y] }, [this.x]: { by: by[this.x] } });
-    let { values, exact } = await server.numbers(this.file, this.node, selection, signal);
+    let { values, exact } = await this.numbers(selection, signal);
     const [height, width] = [Math.ceil(this.shape[this.y] / by[this.y]), Math.ceil(this.shape[this.x] / by[this.x])];
     if (this.y > this.x) { values = transposed(values, width, height); exact &&= transposed(exact, width, height); }
     const [xAxis, yAxis] = [await this.axis(this.x, by[this.x]), await this.axis(this.y, by[this.y])];
     if (signal.aborted) return;
     const [low, high] = range(values, this.robust);
     const upwards = await this.ascends(this.y);
-    const unit = this.node.attributes?.units;
-    this.place = picture(this.canvas, { values, rows: height, columns: width, low, high, map: this.map, logarithmic: this.logarithmic, xAxis, yAxis, width: this.body.clientWidth, title: typeof unit === "string" ? unit : "" }, { square: this.square, upwards });
-    this.canvas.setAttribute("aria-label", `Picture of ${this.node.path}: ${width} by ${height} cells from ${readable(low)} to ${readable(high)}`);
+    this.place = picture(this.canvas, { values, rows: height, columns: width, low, high, map: this.map, logarithmic: this.logarithmic, dates: Boolean(this.instant), xAxis, yAxis, width: this.body.clientWidth, title: this.unit() }, { square: this.square, upwards });
+    this.canvas.setAttribute("aria-label", `Picture of ${this.node.path}: ${width} by ${height} cells from ${this.text(low)} to ${this.text(high)}`);
     this.say(by);
     this.cell = ({ row, column }) => ({ value: (exact ?? values)[row * width + column], position: { [this.y]: row * by[this.y], [this.x]: column * by[this.x] } });
     this.point(null);
@@ -202,11 +218,10 @@ class ArrayView {
 
   async line(signal) {
     const by = this.step(this.x, MAX_POINTS);
-    const { values, exact } = await server.numbers(this.file, this.node, this.selection({ [this.x]: { by } }), signal);
+    const { values, exact } = await this.numbers(this.selection({ [this.x]: { by } }), signal);
     const xAxis = await this.axis(this.x, by);
     if (signal.aborted) return;
-    const unit = this.node.attributes?.units;
-    this.place = lines(this.canvas, { series: [{ values, stroke: colour("--accent") }], xAxis, title: typeof unit === "string" ? unit : "", width: this.body.clientWidth, logarithmic: this.logarithmic });
+    this.place = lines(this.canvas, { series: [{ values, stroke: colour("--accent") }], xAxis, title: this.unit(), dates: Boolean(this.instant), width: this.body.clientWidth, logarithmic: this.logarithmic });
     this.canvas.setAttribute("aria-label", `Line of ${this.node.path}: ${values.length} values`);
     this.say({ [this.x]: by });
     this.cell = ({ column }) => ({ value: (exact ?? values)[column], position: { [this.x]: column * by } });
@@ -218,8 +233,8 @@ class ArrayView {
     if (!found) { this.probe.textContent = "Point at the picture to read a value."; return; }
     const { value, position } = this.cell(found);
     const where = this.shape.map((_, axis) => position[axis] ?? this.at[axis]).join(", ");
-    const unit = this.node.attributes?.units;
-    replace(this.probe, `[${where}]  `, element("b", {}, readable(value)), typeof unit === "string" ? ` ${unit}` : "");
+    const unit = this.unit();
+    replace(this.probe, `[${where}]  `, element("b", {}, this.text(value)), unit && ` ${unit}`);
   }
 
   async values(signal) {
@@ -244,18 +259,33 @@ class ArrayView {
 
 const isNumber = (value) => typeof value === "number" || typeof value === "bigint";
 
+/** The standard calendar equals that of JavaScript from here on. */
+const FIRST = Date.UTC(1583, 0, 1);
+
 const MILLISECONDS = { d: 86_400_000, h: 3_600_000, mi: 60_000, s: 1000, ms: 1 };
 
-/** Dates of numbers with a unit such as "days since 2000-01-01", of the calendar that JavaScript has; else null. */
-function dates(unit, calendar = "standard") {
+/** From numbers with a unit such as "days since 2000-01-01", of the calendar that JavaScript has, to milliseconds since 1970; else null. */
+function counted(unit, calendar = "standard") {
   const since = /^\s*(days?|d|hours?|hrs?|h|minutes?|mins?|seconds?|secs?|s|milliseconds?|msecs?|ms)\s+since\s+(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ]+(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.\d*)?)?)?\s*(?:Z|UTC|\+?0?0:?00)?\s*$/i.exec(String(unit ?? ""));
   if (!since || Number(since[2]) < 1583 || !["standard", "gregorian", "proleptic_gregorian"].includes(String(calendar).toLowerCase())) return null;
   const word = since[1].toLowerCase(), part = /^(milli|ms)/.test(word) ? "ms" : word.startsWith("mi") ? "mi" : word[0];
   const from = Date.UTC(since[2], since[3] - 1, since[4], since[5] ?? 0, since[6] ?? 0, since[7] ?? 0);
-  return (value) => {
-    const date = new Date(from + value * MILLISECONDS[part]);
-    return Number.isNaN(date.getTime()) || date.getUTCFullYear() < 1583 ? readable(value) : date.toISOString().replace(/(:00)?\.000Z$/, "").replace(/T00:00$/, "").replace("Z", "");
-  };
+  return (value) => from + value * MILLISECONDS[part];
+}
+
+/** Dates of such numbers as text; else null. */
+function dates(unit, calendar) {
+  const instant = counted(unit, calendar);
+  return instant && ((value) => (instant(value) >= FIRST ? dateText(instant(value)) : readable(value)));
+}
+
+const TICKS = { W: 604_800_000, D: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1, us: 1e-3, ns: 1e-6 };
+
+/** From the numbers of an array of dates, or of one that counts time, to milliseconds since 1970; else null. */
+export function instants(node) {
+  const unit = /^datetime64\[(\w+)\]$/.exec(node.decoded ?? node.dtype)?.[1];
+  if (unit) return TICKS[unit] ? (tick) => tick * TICKS[unit] : null;
+  return server.typed(node) && !server.isComplex(node) ? counted(node.attributes?.units, node.attributes?.calendar) : null;
 }
 
 /** Do numbers lie at equal distances, but for rounding? */

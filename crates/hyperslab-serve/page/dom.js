@@ -34,6 +34,12 @@ export function count(number, one, many = `${one}s`) {
   return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 }
 
+/** A date of the proleptic Gregorian calendar, given in milliseconds since 1970, without needless zeros. */
+export function dateText(milliseconds) {
+  const date = new Date(milliseconds);
+  return Number.isNaN(date.getTime()) ? "–" : date.toISOString().replace(/(:00)?\.000Z$/, "").replace(/T00:00$/, "").replace("Z", "");
+}
+
 /** Formats a number briefly, without misleading rounding. */
 export function readable(value) {
   if (value === null || value === undefined) return "–";

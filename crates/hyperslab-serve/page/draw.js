@@ -1,6 +1,6 @@
 // Drawing on canvases: axes, pictures, lines.
 
-import { colour, readable } from "/view/dom.js";
+import { colour, dateText, readable } from "/view/dom.js";
 import { table } from "/view/colour.js";
 
 /** Round tick positions between two numbers. */
@@ -13,6 +13,27 @@ export function ticks(low, high, wanted) {
   for (let at = Math.ceil(low / step - 1e-9) * step; at <= high + step * 1e-9; at += step) found.push(Math.abs(at) < step * 1e-9 ? 0 : at);
   return found;
 }
+
+const SECOND = 1000, DAY = 86_400_000;
+const STEPS = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 10_800, 21_600, 43_200].map((seconds) => seconds * SECOND).concat([1, 2, 5, 10].map((days) => days * DAY));
+
+/** Ticks at round dates between two instants in milliseconds. */
+export function dateTicks(low, high, wanted) {
+  const raw = (high - low) / Math.max(wanted, 1);
+  const step = STEPS.find((one) => one >= raw);
+  if (raw < SECOND / 2) return ticks(low, high, wanted);
+  if (step) return Array.from({ length: Math.floor(high / step) - Math.ceil(low / step) + 1 }, (_, at) => (Math.ceil(low / step) + at) * step);
+  const months = [1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200].find((one) => one * 30.4 * DAY >= raw) ?? 12_000;
+  const found = [];
+  for (let month = Math.floor((new Date(low).getUTCFullYear() * 12) / months) * months; ; month += months) {
+    const at = new Date(0).setUTCFullYear(Math.floor(month / 12), month % 12, 1);
+    if (!(at <= high)) return found;
+    if (at >= low) found.push(at);
+  }
+}
+
+/** Ticks and labels of values, which may be dates. */
+const scaleOf = (dates) => (dates ? { at: dateTicks, label: dateText } : { at: ticks, label: shorter });
 
 function prepared(canvas, width, height) {
   const scale = window.devicePixelRatio || 1;
@@ -42,8 +63,8 @@ const shorter = (value) => { const text = readable(Number(Number(value).toPrecis
 
 /** Draws rows and columns as a picture with axes and a colour bar. Returns a function from canvas coordinates to cells. */
 export function picture(canvas, data, options) {
-  const { values, rows, columns, low, high, map, logarithmic, xAxis, yAxis, width } = data;
-  const margin = { left: 62, right: 96, top: 10, bottom: 44 };
+  const { values, rows, columns, low, high, map, logarithmic, dates, xAxis, yAxis, width } = data;
+  const margin = { left: 62, right: dates ? 136 : 96, top: 10, bottom: 44 };
   const room = Math.max(120, width - margin.left - margin.right);
   let ratio = rows / columns;
   if (!options.square || ratio < 0.2 || ratio > 5) ratio = Math.min(Math.max(ratio, 0.35), 0.75);
@@ -87,7 +108,7 @@ export function picture(canvas, data, options) {
   }, 42);
   title(context, xAxis.title, margin.left + w / 2, margin.top + h + 34);
   title(context, yAxis.title, 11, margin.top + h / 2, true);
-  bar(context, margin.left + w + 16, margin.top, h, { low, high, colours, logarithmic, title: data.title });
+  bar(context, margin.left + w + 16, margin.top, h, { low, high, colours, logarithmic, dates, title: data.title });
   return (x, y) => {
     const column = Math.floor(((x - margin.left) / w) * columns);
     let row = Math.floor(((y - margin.top) / h) * rows);
@@ -115,7 +136,8 @@ function positions(context, axis, cells, length, mark, apart) {
   for (const [at, label] of marks(axis, cells, Math.max(2, Math.floor(length / apart)))) mark(((at + 0.5) / cells) * length, label);
 }
 
-function bar(context, x, y, height, { low, high, colours, logarithmic, title: text }) {
+function bar(context, x, y, height, { low, high, colours, logarithmic, dates, title: text }) {
+  const scale = scaleOf(dates);
   for (let row = 0; row < height; row++) {
     const index = 3 * Math.round((1 - row / height) * 255);
     context.fillStyle = `rgb(${colours[index]} ${colours[index + 1]} ${colours[index + 2]})`;
@@ -126,18 +148,19 @@ function bar(context, x, y, height, { low, high, colours, logarithmic, title: te
   context.textBaseline = "middle";
   const places = logarithmic
     ? [0, 0.25, 0.5, 0.75, 1].map((share) => [share, Math.max(low, Number.MIN_VALUE) ** (1 - share) * high ** share])
-    : ticks(low, high, Math.max(2, height / 50)).map((value) => [(value - low) / (high - low), value]);
+    : scale.at(low, high, Math.max(2, height / 50)).map((value) => [(value - low) / (high - low), value]);
   for (const [share, value] of places) {
     const at = y + (1 - share) * height;
     context.fillRect(x + 12, at, 3, 1);
-    context.fillText(shorter(value), x + 18, at);
+    context.fillText(scale.label(value), x + 18, at);
   }
   if (text) title(context, text, x + 70, y + height / 2, true);
 }
 
 /** Lines over one axis. Long lines are drawn as the range of values in each pixel column. */
-export function lines(canvas, { series, xAxis, title: text, width, logarithmic }) {
-  const margin = { left: 74, right: 18, top: 12, bottom: 44 };
+export function lines(canvas, { series, xAxis, title: text, width, logarithmic, dates }) {
+  const scale = scaleOf(dates);
+  const margin = { left: dates ? 122 : 74, right: 18, top: 12, bottom: 44 };
   const w = Math.max(160, width - margin.left - margin.right), h = Math.max(220, Math.min(460, window.innerHeight - 340));
   const context = prepared(canvas, margin.left + w + margin.right, margin.top + h + margin.bottom);
   let low = Infinity, high = -Infinity;
@@ -152,10 +175,10 @@ export function lines(canvas, { series, xAxis, title: text, width, logarithmic }
   const y = (value) => margin.top + (1 - share(value)) * h;
   const x = (at) => margin.left + (cells > 1 ? (at / (cells - 1)) * w : w / 2);
   context.textBaseline = "middle"; context.textAlign = "right";
-  const levels = logarithmic ? [0, 0.25, 0.5, 0.75, 1].map((part) => low ** (1 - part) * high ** part) : ticks(low, high, h / 52);
+  const levels = logarithmic ? [0, 0.25, 0.5, 0.75, 1].map((part) => low ** (1 - part) * high ** part) : scale.at(low, high, h / 52);
   for (const value of levels) {
     context.fillStyle = colour("--grid"); context.fillRect(margin.left, y(value), w, 1);
-    context.fillStyle = colour("--soft"); context.fillText(shorter(value), margin.left - 8, y(value));
+    context.fillStyle = colour("--soft"); context.fillText(scale.label(value), margin.left - 8, y(value));
   }
   context.textBaseline = "top"; context.textAlign = "center";
   for (const [at, label] of marks(xAxis, cells, Math.max(2, w / 90))) {

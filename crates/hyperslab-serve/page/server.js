@@ -47,13 +47,16 @@ export function typed(node) {
   return kinds[name] ?? null;
 }
 
+const NOT_A_TIME = -(2n ** 63n);
+const isTime = (node) => /^(datetime64|timedelta64)/.test(node.decoded ?? node.dtype);
+
 export const isComplex = (node) => (node.decoded ?? node.dtype).startsWith("complex");
 
 const endpointOf = (node) => (node.decoded ? "api/data" : "data");
 
 /**
  * The selected numbers, decoded if the file's conventions apply. Complex numbers become their magnitudes, 64-bit integers become
- * floats, with the integers as `exact`.
+ * floats, with the integers as `exact`, and "not a time" NaN.
  */
 export async function numbers(file, node, selection, signal) {
   const url = address(endpointOf(node), { file, path: node.path, format: "bin", dtype: "safe", selection });
@@ -63,6 +66,8 @@ export async function numbers(file, node, selection, signal) {
     for (let i = 0; i < values.length; i++) values[i] = Math.hypot(raw[2 * i], raw[2 * i + 1]);
     return { values };
   }
+  // The smallest integer is "not a time".
+  if (isTime(node)) return { values: Float64Array.from(raw, (tick) => (tick === NOT_A_TIME ? NaN : Number(tick))), exact: raw };
   if (raw instanceof BigInt64Array || raw instanceof BigUint64Array) return { values: Float64Array.from(raw, Number), exact: raw };
   return { values: raw };
 }

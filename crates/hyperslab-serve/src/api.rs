@@ -95,18 +95,15 @@ fn list(state: &State, name: &str, offset: usize) -> Result<Value, Failure> {
     Ok(json!({"folder": clean, "entries": entries, "next": (end < total).then_some(end)}))
 }
 
-/// Returns whether a path is a store or a folder; `None` hides it. Recognises files by their extension or, failing
-/// that, their content.
+/// Returns whether a path is a store or a folder; `None` hides it. Recognises files by their content or, if that is damaged, by
+/// their extension: several formats share one.
 fn kind_of(path: &Path, root: &Path) -> Option<(&'static str, Option<Format>)> {
     let options = OpenOptions::default().with_mapped(false).with_within(root.to_owned());
+    let format = hyperslab::detect(path, &options).ok();
     if path.is_dir() {
-        let format = hyperslab::detect(path, &options).ok();
         return Some((if format.is_some() { "store" } else { "folder" }, format));
     }
-    let format = match format_of_extension(path) {
-        Some((format, _)) => Some(format),
-        None => hyperslab::detect(path, &options).ok(),
-    };
+    let format = format.or_else(|| format_of_extension(path).map(|(format, _)| format));
     format.map(|format| ("store", Some(format)))
 }
 

@@ -119,12 +119,14 @@ impl FormatDriver for TileDbDriver {
     fn holds(&self, dtype: &DType, _: Option<Variant>) -> bool {
         // TileDB enumerations number their values from zero.
         let named = !matches!(dtype, DType::Enum(named) if !named.is_numbered());
+        // TileDB has UTF-32, but its Python package cannot open arrays of it.
+        let wide = matches!(dtype, DType::FixedText(_));
         // A cell has a number of values and no shape: one value is a number, and two floats are a complex number.
         let stored = crate::write::datatype(dtype);
         let comes_back = |(datatype, values): (crate::Datatype, crate::CellValues)| {
             !matches!(dtype, DType::Array(..) | DType::Opaque(_)) || datatype.dtype(values) == *dtype
         };
-        named && stored.is_some_and(comes_back)
+        named && !wide && stored.is_some_and(comes_back)
     }
 
     fn create_table(

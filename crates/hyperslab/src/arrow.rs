@@ -15,7 +15,7 @@
 //! | `bytes[n]`, `opaque[n]` | `FixedSizeBinary(n)` |
 //! | `string[n]`, `string`, `reference` | `LargeUtf8` |
 //! | `bytes` | `LargeBinary` |
-//! | `enum` | `Dictionary` of its names; an integer without a name is null |
+//! | `enum` | `Dictionary` of its names, ordered if the type is; an integer without a name is null |
 //! | `struct`, `list<T>`, `T(n, m)` | `Struct`, `LargeList`, nested `FixedSizeList` |
 //!
 //! Every field's metadata holds our name of the type under `hyperslab.dtype`. Parquet has no timestamps in seconds; they are
@@ -39,10 +39,12 @@ use arrow_array::{ArrayRef, RecordBatch, make_array};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 use hyperslab_core::{Batch, Column, DType, Elements, Error, Result};
 
+use crate::OpenStore;
+
 pub use fields::field;
 pub use file::{write_arrow, write_parquet};
 
-pub(crate) use fields::ArrowTarget;
+pub(crate) use fields::{ArrowTarget, NAMES, ORDERED};
 
 /// Converts `length` elements to an Arrow array of the type given by [`field`].
 ///
@@ -74,6 +76,15 @@ fn schema_in(columns: &[Column], target: ArrowTarget) -> SchemaRef {
 /// As [`to_array`], naming the column.
 pub fn record_batch(columns: &[Column], batch: Batch) -> Result<RecordBatch> {
     record_batch_in(columns, batch, &schema(columns), ArrowTarget::ARROW)
+}
+
+/// A store whose only node is a table of these record batches, to convert or query. `name` is its name in messages.
+///
+/// # Errors
+///
+/// [`Unsupported`](Error::Unsupported) for a column of a type that has no counterpart.
+pub fn store_of(name: &str, schema: &SchemaRef, batches: Vec<RecordBatch>) -> Result<OpenStore> {
+    Ok(OpenStore::from_store(crate::source::batches_store(name, schema, batches)?, name))
 }
 
 fn record_batch_in(

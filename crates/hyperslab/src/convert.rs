@@ -384,13 +384,13 @@ fn convert_with(
     }
     check::check_format(format, options)?;
     if format.info().capabilities.tables
-        && let Some(found) = table::table_of(source, options)?
+        && let Some((found, selection)) = table::table_of(source, target, options)?
     {
-        return table::convert(&found, target, format, options, progress);
+        return table::convert((&found, selection), target, format, options, progress);
     }
     if !options.table.is_empty() {
         return Err(Error::invalid(
-            "dimensions, duplicates and row order only apply to a table, in an output format with tables",
+            "dimensions, duplicates and row order only apply to a table or an array of structs, in an output format with tables",
         ));
     }
     let keeps_links = same_format && format.info().capabilities.links && !options.append;

@@ -104,6 +104,6 @@ pub use hyperslab_npy as npy;
 pub use hyperslab_remote::{Meter, RemoteOptions, Traffic, interrupt_current_reads, interrupt_reads};
 pub use location::{absolute_location, is_remote, location_name};
 pub use open::{OpenOptions, OpenStore, detect, open, open_with};
-pub use read::{ArrayReader, AxisPick};
+pub use read::{ArrayReader, AxisPick, RealPart};
 pub use region::{RegionWriter, extend};
 pub use table::{RowCondition, TableReader};

@@ -1,6 +1,7 @@
 //! Reads: visitors of the chunk pipeline that copy cells into a result.
 
 mod dates;
+mod numbers;
 mod points;
 mod rows;
 mod view;
@@ -16,6 +17,7 @@ use hyperslab_core::{
     Validity, Values, gather_elements, locate, needs_elements, prefetch_index, result_bytes, visit_chunks,
 };
 
+pub use numbers::RealPart;
 pub use points::AxisPick;
 
 use crate::conventions::{Interpretation, as_booleans};

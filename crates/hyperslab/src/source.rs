@@ -6,7 +6,7 @@
 //! | `.parquet` | `PAR1` | the file's own |
 //! | `.arrow`, `.feather` | `ARROW1` | the file's own |
 //!
-//! Dictionaries of texts become enumerations.
+//! Dictionaries of texts become enumerations, other dictionaries their values. Lists of a fixed size become small arrays.
 
 #[cfg(feature = "arrow")]
 mod columnar;
@@ -20,6 +20,8 @@ mod reader;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+#[cfg(feature = "arrow")]
+use columnar::open_batches;
 #[cfg(all(feature = "arrow", feature = "zarr"))]
 pub(crate) use columnar::open_parquet;
 use hyperslab_core::{
@@ -176,6 +178,18 @@ impl Opened {
 /// A table of these rows.
 pub(crate) fn table(opened: Opened, name: Arc<str>, attributes: Attributes) -> Arc<dyn Table> {
     Arc::new(opened.into_table(name, attributes))
+}
+
+/// A store whose only node is a table of these record batches.
+#[cfg(feature = "arrow")]
+pub(crate) fn batches_store(
+    name: &str,
+    schema: &arrow_schema::SchemaRef,
+    batches: Vec<arrow_array::RecordBatch>,
+) -> Result<Arc<dyn Store>> {
+    let name = Arc::from(name);
+    let opened = open_batches(&name, schema, batches)?;
+    Ok(store(&ARROW, name, opened))
 }
 
 fn store(info: &'static FormatInfo, name: Arc<str>, opened: Opened) -> Arc<dyn Store> {

@@ -102,8 +102,7 @@ fn missing_elements_survive_every_format() {
 #[test]
 fn every_type_survives_tet() {
     let folder = tempfile::tempdir().unwrap();
-    let state: DType =
-        EnumType { base: DType::Int8, members: vec![("OFF".to_owned(), 0), ("ON".to_owned(), 1)] }.into();
+    let state: DType = EnumType::new(DType::Int8, vec![("OFF".to_owned(), 0), ("ON".to_owned(), 1)]).into();
     let point: DType = StructType::packed([("a", DType::Int32), ("b", DType::Complex64)]).into();
     let arrays = [
         ("/yes", spec(DType::Bool, &[3]), Elements::fixed(vec![1, 0, 1])),
@@ -351,7 +350,7 @@ fn lost_names_and_empty_results_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let members = vec![("sea".to_owned(), 0), ("land".to_owned(), 1)];
-    let named = EnumType { base: DType::Int8, members };
+    let named = EnumType::new(DType::Int8, members);
     let mask = spec(DType::Enum(Arc::new(named)), &[2]);
     let source = write(&path("a.h5"), "hdf5", &[("/mask", mask, Elements::fixed(vec![0, 1]))]);
     let npz = format_named("npz").unwrap().0;

@@ -27,7 +27,7 @@ fn sample(path: &Path) {
     attributes.set("names", texts);
     sink.group("/", &attributes).unwrap();
     let members = vec![("dry land".to_owned(), 0), ("sea".to_owned(), 1)];
-    let named: DType = EnumType { base: DType::Int8, members }.into();
+    let named: DType = EnumType::new(DType::Int8, members).into();
     put(&mut *sink, "/mask", &ArraySpec::new(named, Grid::single(&[3])), Elements::fixed(vec![0, 1, 1]));
     let mut grows = ArraySpec::new(DType::Int16, Grid::new(&[2, 3], &[2, 3]).unwrap());
     grows.max_shape = vec![None, None];

@@ -38,7 +38,7 @@ fn cases() -> Vec<Case> {
         points.extend_from_slice(&a.to_ne_bytes());
         points.extend_from_slice(&b.to_ne_bytes());
     }
-    let color = EnumType { base: DType::UInt8, members: vec![("red".to_owned(), 0), ("blue".to_owned(), 7)] };
+    let color = EnumType::new(DType::UInt8, vec![("red".to_owned(), 0), ("blue".to_owned(), 7)]);
     let wide: Vec<u32> = "ab\0c\0\0de\0".chars().map(u32::from).collect();
     let nat = i64::MIN;
     vec![

@@ -58,6 +58,10 @@ pub(crate) struct PlotArgs {
     #[arg(long, value_name = "N", default_value_t = 12)]
     pub(crate) panels: usize,
 
+    /// The number to plot of complex values
+    #[arg(long, value_name = "PART", value_parser = ["magnitude", "phase", "real", "imaginary"], default_value = "magnitude")]
+    pub(crate) part: String,
+
     /// Title of the figure
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use hyperslab::geometry::parse_box;
-use hyperslab::{Error, GeometryQuery, Result};
+use hyperslab::{Error, GeometryQuery, RealPart, Result};
 use hyperslab_plot::terminal::Graphics;
 use hyperslab_plot::{ColorMap, PlotOptions, Reduction, plot};
 
@@ -58,6 +58,12 @@ fn options(args: &PlotArgs, pixels: (u32, u32)) -> Result<PlotOptions> {
         Some((x, y)) => Ok((x.trim().to_owned(), y.trim().to_owned())),
         None => Err(Error::invalid(format!("--axes {axes}: expected two names such as x,z"))),
     });
+    let part = match args.part.as_str() {
+        "phase" => RealPart::Phase,
+        "real" => RealPart::Real,
+        "imaginary" => RealPart::Imaginary,
+        _ => RealPart::Magnitude,
+    };
     Ok(PlotOptions::default()
         .with_pixels(pixels)
         .with_reduction(reduction)
@@ -67,6 +73,7 @@ fn options(args: &PlotArgs, pixels: (u32, u32)) -> Result<PlotOptions> {
         .with_histogram(args.hist)
         .with_raw(args.raw)
         .with_panels(args.panels)
+        .with_part(part)
         .with_geometry(GeometryQuery {
             level: args.level,
             region: args.region.as_deref().map(parse_box).transpose()?,

@@ -245,6 +245,30 @@ def hdf5_split_write(folder):
             file.attrs["title"] = "two files"
 
 
+def hdf5_multi_write(folder):
+    """Writes the same content to one file, and with the multi driver: a file for each kind of bytes, by both superblocks."""
+    import ctypes
+    import pathlib
+
+    import h5py
+
+    library = ctypes.CDLL(str(next((pathlib.Path(h5py.__file__).parent.parent / "h5py.libs").glob("libhdf5-*"))))
+    library.H5Pset_fapl_multi.argtypes = [ctypes.c_int64] + [ctypes.c_void_p] * 4 + [ctypes.c_bool]
+    values = np.random.default_rng(3).random((30, 20))
+    for name, bounds in ("one", None), ("old", h5py.h5f.LIBVER_EARLIEST), ("new", h5py.h5f.LIBVER_LATEST):
+        access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+        if bounds is None:
+            name += ".h5"
+        else:
+            access.set_libver_bounds(bounds, h5py.h5f.LIBVER_LATEST)
+            assert library.H5Pset_fapl_multi(access.id, None, None, None, None, True) >= 0
+        with h5py.File(h5py.h5f.create(f"{folder}/{name}".encode(), h5py.h5f.ACC_TRUNC, fapl=access)) as file:
+            file.create_dataset("chunked", data=values, chunks=(7, 20), compression="gzip")
+            file["plain"] = np.arange(50)
+            file["group/text"] = np.array(["a", "Gießen"], dtype=h5py.string_dtype())
+            file.attrs["title"] = "six files"
+
+
 def image_source(folder):
     import h5py
 

@@ -225,6 +225,24 @@ fn metadata_and_raw_data_in_files_of_their_own_are_read() {
 }
 
 #[test]
+fn files_of_the_multi_driver_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    peer(&["hdf5_multi_write", folder.to_str().unwrap()]);
+    for name in ["old", "new"] {
+        let first = format!("{name}-s.h5");
+        output_of(folder, 0, &["diff", "one.h5", &first]);
+        output_of(folder, 0, &["verify", &first, "--deep"]);
+        let raw = format!("{name}-r.h5");
+        std::fs::remove_file(folder.join(&raw)).unwrap();
+        assert!(output_of(folder, 2, &["info", &first]).contains(&raw));
+        let headers = format!("{name}-o.h5");
+        std::fs::remove_file(folder.join(&headers)).unwrap();
+        assert!(output_of(folder, 2, &["info", &first]).contains(&format!("{name}-")));
+    }
+}
+
+#[test]
 fn images_get_coarser_levels() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

@@ -187,7 +187,7 @@ fn enumeration(base: Element, members: &[(String, Vec<u8>)]) -> (DType, Step) {
     if is_bool {
         return (DType::Bool, base.step);
     }
-    (EnumType { base: base.dtype, members }.into(), base.step)
+    (EnumType::new(base.dtype, members).into(), base.step)
 }
 
 fn array(shape: &[usize], base: Element) -> (DType, Step) {

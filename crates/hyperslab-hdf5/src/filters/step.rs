@@ -157,13 +157,12 @@ fn wrong_size(filter: &str, found: usize, expected: usize, place: Place<'_>) -> 
 
 fn unknown(spec: &FilterSpec, place: Place<'_>) -> Error {
     let needed = match spec.id {
-        32017 | 32024 => ": the SZ library's decoder is needed",
-        32018 => ": the JPEG-LS decoder of FCIDECOMP is needed",
-        32019 => ": a JPEG XR decoder is needed",
-        32028 => ": the SPERR library's decoder is needed",
-        _ => {
-            ": a decoder for it is needed; rewrite the dataset with h5repack, or with a filter that is read here"
-        }
+        32017 | 32024 => "the SZ library's decoder",
+        305 => "an LZO decoder",
+        32018 => "the JPEG-LS decoder of FCIDECOMP",
+        32019 => "a JPEG XR decoder",
+        32028 => "the SPERR library's decoder",
+        _ => "a decoder that is not included (rewrite the dataset with h5repack or with another filter)",
     };
-    place.unsupported(format!("filter {} ({}){needed}", spec.id, name_of(spec)))
+    place.unsupported(format!("filter {} ({}), which needs {needed},", spec.id, name_of(spec)))
 }

@@ -80,10 +80,8 @@ fn lists(cells: u64) -> Elements {
 pub(crate) fn types(shape: &[u64]) -> Vec<(&'static str, Values)> {
     let cells: u64 = shape.iter().product();
     let of = |dtype: DType, elements: Elements| Values::new(dtype, shape, elements).unwrap();
-    let colours = EnumType {
-        base: DType::Int16,
-        members: vec![("red".into(), 0), ("green".into(), 1), ("blue".into(), 2)],
-    };
+    let colours =
+        EnumType::new(DType::Int16, vec![("red".into(), 0), ("green".into(), 1), ("blue".into(), 2)]);
     let inner = StructType::packed([("x", DType::Float32), ("y", DType::Int64)]);
     let mixed = StructType::packed([
         ("a", DType::Int32),

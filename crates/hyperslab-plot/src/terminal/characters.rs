@@ -140,17 +140,21 @@ pub(super) fn draw(figure: &Figure, graphics: Graphics, columns: usize, rows: us
         }
         out.push_str(&joined.write(graphics));
     }
-    if let Some((scale, label)) = &figure.colors {
-        out.push_str(&color_bar(scale, label, graphics, columns));
+    if let Some((scale, axis)) = &figure.colors {
+        out.push_str(&color_bar(scale, axis, graphics, columns));
     }
     out
 }
 
 /// The colour bar in one line, with its limits on both sides.
-fn color_bar(scale: &ColorScale, label: &str, graphics: Graphics, columns: usize) -> String {
-    let ends = ticks::texts(&[scale.low, scale.high]);
-    let ends = [short(scale.low, &ends[0]), short(scale.high, &ends[1])];
-    let label = fitted(label, columns / 3);
+fn color_bar(scale: &ColorScale, axis: &Axis, graphics: Graphics, columns: usize) -> String {
+    let ends = if axis.is_times() {
+        [axis.text(scale.low), axis.text(scale.high)]
+    } else {
+        let ends = ticks::texts(&[scale.low, scale.high]);
+        [short(scale.low, &ends[0]), short(scale.high, &ends[1])]
+    };
+    let label = fitted(&axis.label, columns / 3);
     let used = ends.iter().map(|end| end.chars().count()).sum::<usize>() + label.chars().count() + 4;
     let length = columns.saturating_sub(used).clamp(8, 32);
     let mut sheet = Sheet::new(columns, 1);

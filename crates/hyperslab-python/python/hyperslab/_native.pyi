@@ -34,6 +34,7 @@ __all__ = [
     "formats",
     "is_remote",
     "references",
+    "store_of_rows",
 ]
 
 __version__: str
@@ -344,6 +345,7 @@ def convert(
     storage_options: Sequence[tuple[str, str]] | None = None,
     anonymous: bool = False,
 ) -> dict[str, Any]: ...
+def store_of_rows(rows: Any) -> Store: ...
 def concat(
     sources: Sequence[str | os.PathLike[str]],
     target: str | os.PathLike[str],

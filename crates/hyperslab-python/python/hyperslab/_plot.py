@@ -63,12 +63,18 @@ def array(array: Array, selection: tuple[Any, ...], ax: Any, decode: bool, optio
         axis = next((number for number in range(values.ndim) if values.shape[number] == 1), 0)
         values = np.take(values, 0, axis=axis)
         kept.pop(axis)
-    if values.ndim == 0 or values.dtype.kind not in "biufc" or 0 in values.shape:
-        raise InvalidError(f"{array.path}: {values.dtype} of shape {values.shape} cannot be drawn; choose numbers along one axis or two")
+    if values.ndim == 0 or values.dtype.kind not in "biufcMm" or 0 in values.shape:
+        raise InvalidError(f"{array.path}: {values.dtype} of shape {values.shape} cannot be drawn; choose numbers or dates along one axis or two")
     label = _unit(array)
     if values.dtype.kind == "c":
         values, label = np.abs(values), f"magnitude of {label}"
+    if values.dtype.kind == "m":
+        label = f"{label} [{np.datetime_data(values.dtype)[0]}]"
+        values = np.where(np.isnat(values), np.nan, values.astype("int64").astype("float64"))
     ax = _axes(ax)
+    dates = values.dtype.kind == "M"
+    if dates:
+        values = _day_numbers(values)
     fixed = [axis for axis, extent in enumerate(source.shape) if axis not in kept and extent > 1]
     if fixed:
         ax.set_title(", ".join(_place(array, axis, int(np.ravel(positions[axis])[0])) for axis in fixed))
@@ -76,13 +82,28 @@ def array(array: Array, selection: tuple[Any, ...], ax: Any, decode: bool, optio
         ax.plot(_labels(array, kept[0], positions[kept[0]]), values, **options)
         ax.set_xlabel(_axis_name(array, kept[0]))
         ax.set_ylabel(label)
+        if dates:
+            ax.yaxis_date()
         return ax
     rows, columns = (_labels(array, axis, positions[axis]) for axis in kept)
     image = _image(ax, values, rows, columns, _coordinate(array, kept[0]) is not None, options)
     ax.set_xlabel(_axis_name(array, kept[1]))
     ax.set_ylabel(_axis_name(array, kept[0]))
-    ax.figure.colorbar(image, ax=ax, label=label)
+    if dates:
+        from matplotlib.dates import AutoDateFormatter, AutoDateLocator
+
+        ticks = AutoDateLocator()
+        ax.figure.colorbar(image, ax=ax, label=label, ticks=ticks, format=AutoDateFormatter(ticks))
+    else:
+        ax.figure.colorbar(image, ax=ax, label=label)
     return ax
+
+
+def _day_numbers(dates: NDArray[Any]) -> NDArray[Any]:
+    """The numbers by which matplotlib draws dates; "not a time" is NaN."""
+    from matplotlib.dates import date2num
+
+    return np.where(np.isnat(dates), np.nan, np.asarray(date2num(dates), dtype="float64"))
 
 
 def _image(ax: Any, values: NDArray[Any], rows: NDArray[Any], columns: NDArray[Any], labelled: bool, options: dict[str, Any]) -> Any:
@@ -232,7 +253,7 @@ def _line_values(source: Array, key: list[Any], axis: int, positions: NDArray[An
         piece = positions[start : start + max(PIECE // each, 1) * each]
         part = slice(int(piece[0]), None if piece[-1] < piece[0] and piece[-1] == 0 else int(piece[-1]) + (1 if piece[-1] >= piece[0] else -1), int(piece[1] - piece[0]) if len(piece) > 1 else 1)
         here = _read(source, [*key[:axis], part if isinstance(key[axis], slice) else piece, *key[axis + 1 :]])
-        if here.dtype.kind not in "biufc":
+        if here.dtype.kind not in "biufcMm":
             return here, piece
         at = _extremes(here, each)
         values.append(here[at])
@@ -243,6 +264,8 @@ def _line_values(source: Array, key: list[Any], axis: int, positions: NDArray[An
 def _extremes(values: NDArray[Any], each: int) -> NDArray[np.intp]:
     """The places of the least and the greatest of every ``each`` values, in order. A part without numbers keeps one value."""
     sizes = np.abs(values) if values.dtype.kind == "c" else values
+    if sizes.dtype.kind in "Mm":
+        sizes = np.where(np.isnat(sizes), np.nan, sizes.astype("int64").astype("float64"))
     whole = len(values) // each
     found = []
     for start, block in ((0, sizes[: whole * each].reshape(whole, each)), (whole * each, sizes[whole * each :].reshape(1, -1))):

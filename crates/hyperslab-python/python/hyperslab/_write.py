@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hyperslab import _native
 from hyperslab._attributes import NewAttributes
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from hyperslab._storage import StorageOptions
 
     Filters = str | Sequence[str | Mapping[str, Any]]
+
+    class ArrowRows(Protocol):
+        """Rows that are exported as Arrow's C stream."""
+
+        def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 class NewGroup:
@@ -438,7 +443,7 @@ def File(
 
 
 def convert(
-    source: str | os.PathLike[str] | Store,
+    source: str | os.PathLike[str] | Store | ArrowRows,
     target: str | os.PathLike[str],
     *,
     format: str | None = None,
@@ -468,8 +473,9 @@ def convert(
     ``keep`` name nodes; coordinates are kept with the nodes that they describe. ``chunks`` is a shape, the extents of some
     dimensions (``{"time": 31}``, -1 for all of one), or ``"auto"``.
 
-    A table (also from a ``.csv``, ``.parquet`` or ``.arrow`` file) becomes a sparse TileDB array. ``dimensions`` names the
-    columns of its dimensions, and ``order`` its sort order (``"row-major"``, ``"column-major"``, ``"hilbert"``). Several
+    A table (also from a ``.csv``, ``.parquet`` or ``.arrow`` file, an array of structs, or an object in memory with
+    ``__arrow_c_stream__``: a data frame of pandas or polars, an Arrow table, a :class:`Table`) becomes a sparse TileDB array.
+    ``dimensions`` names the columns of its dimensions, and ``order`` its sort order (``"row-major"``, ``"column-major"``, ``"hilbert"``). Several
     rows may have the same coordinates only with ``duplicates``. ``append`` adds rows or arrays to an existing target.
 
     >>> import hyperslab
@@ -482,13 +488,17 @@ def convert(
     settings = flat(storage_options)
     if isinstance(source, Store):
         check_remote(settings, anonymous, target)
-        opened = source
+        opened = source._native
+    elif hasattr(source, "__arrow_c_stream__"):
+        check_remote(settings, anonymous, target)
+        opened = _native.store_of_rows(source)
     else:
         check_remote(settings, anonymous, source, target)
         remote = _native.is_remote(source)
-        opened = Store(source, storage_options=settings if remote else None, anonymous=anonymous and remote)
+        options = settings if remote else None
+        opened = Store(source, storage_options=options, anonymous=anonymous and remote)._native
     return _native.convert(
-        opened._native,
+        opened,
         target,
         format=format,
         node=node,

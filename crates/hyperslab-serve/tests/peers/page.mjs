@@ -41,3 +41,19 @@ assert.deepEqual(json.parse(text), { a: '12345678901234567890 "98765432109876543
 const listing = await server.files("");
 assert.equal(listing.next, null);
 assert.ok(listing.entries.some((entry) => entry.name === "p.nc"));
+assert.equal(listing.entries.find((entry) => entry.name === "dates.h5").format, "npy");
+
+// Dates are drawn as instants, and "not a time" as a gap.
+const { instants } = await import("/view/array.js");
+const { dateTicks } = await import("/view/draw.js");
+const { dateText } = await import("/view/dom.js");
+const days = await server.node("dates.npy", "/");
+const ticks = await server.numbers("dates.npy", days, ":");
+assert.deepEqual([...ticks.values], [18262, NaN, 18322]);
+assert.deepEqual([...ticks.values].map(instants(days)).map(dateText), ["2020-01-01", "–", "2020-03-01"]);
+const counted = instants({ dtype: "int32", attributes: { units: "hours since 2020-01-01" } });
+assert.equal(dateText(counted(25)), "2020-01-02T01:00");
+assert.equal(instants({ dtype: "int32", attributes: { units: "K" } }), null);
+const [low, high] = [Date.UTC(2020, 0, 20), Date.UTC(2020, 3, 2)];
+assert.deepEqual(dateTicks(low, high, 3).map(dateText), ["2020-02-01", "2020-03-01", "2020-04-01"]);
+assert.deepEqual(dateTicks(low, low + 10 * 3_600_000, 3).map(dateText), ["2020-01-20", "2020-01-20T06:00"]);

@@ -59,7 +59,7 @@ impl Enumeration {
             return None;
         }
         let names = (0..self.values.len()).map(|index| element_to_text(dtype, &self.values.elements, index));
-        Some(EnumType { base: base.clone(), members: names.zip(0..).collect() }.into())
+        Some(EnumType::new(base.clone(), names.zip(0..).collect()).with_ordered(self.ordered).into())
     }
 
     /// Encodes the payload of its generic tile. Returns `None` if a value does not have the type.

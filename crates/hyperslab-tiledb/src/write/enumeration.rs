@@ -54,7 +54,8 @@ impl NewEnumeration {
             _ => return None,
         };
         let name = field("name").and_then(Value::as_str).filter(|name| !name.is_empty()).unwrap_or(name);
-        let ordered = field("ordered").and_then(Value::as_bool).unwrap_or(false);
+        let ordered = field("ordered").and_then(Value::as_bool);
+        let ordered = ordered.unwrap_or_else(|| matches!(dtype, DType::Enum(named) if named.ordered));
         let mut datatype = Enumeration::datatype_named(field("type").and_then(Value::as_str));
         if Enumeration::encode(name, "", datatype, ordered, &values).is_none() {
             datatype = Datatype::StringUtf8;
@@ -140,7 +141,7 @@ pub(crate) fn extended(dtype: &DType, column: &str, names: &[String]) -> Result<
             members.len()
         )));
     }
-    Ok(EnumType { base: named.base.clone(), members }.into())
+    Ok(EnumType { members, ..EnumType::clone(named) }.into())
 }
 
 /// Writes an attribute's enumeration again with all names of a type, and updates the schema.

@@ -11,11 +11,18 @@ use hyperslab_core::{DType, TimeUnit};
 pub(crate) struct ArrowTarget {
     /// Whether there are timestamps in seconds. Parquet's longest unit is the millisecond.
     pub(crate) seconds: bool,
+    /// Whether dictionaries keep the order of their names. Parquet's hold values in the order of their first occurrence.
+    pub(crate) order: bool,
 }
 
+/// The key of the names of an enumeration in a field's metadata: an object of names and numbers.
+pub(crate) const NAMES: &str = "hyperslab.enum";
+/// The key that marks the order of the names as meaningful.
+pub(crate) const ORDERED: &str = "hyperslab.ordered";
+
 impl ArrowTarget {
-    pub(crate) const ARROW: Self = Self { seconds: true };
-    pub(crate) const PARQUET: Self = Self { seconds: false };
+    pub(crate) const ARROW: Self = Self { seconds: true, order: true };
+    pub(crate) const PARQUET: Self = Self { seconds: false, order: false };
 }
 
 /// The Arrow field of a column.
@@ -35,7 +42,10 @@ pub(super) fn field_in(name: &str, dtype: &DType, nullable: bool, target: ArrowT
                     (name.clone(), serde_json::Value::from(i64::try_from(*value).unwrap_or(i64::MAX)))
                 })
                 .collect();
-            metadata.insert("hyperslab.enum".to_owned(), serde_json::Value::Object(members).to_string());
+            metadata.insert(NAMES.to_owned(), serde_json::Value::Object(members).to_string());
+            if named.ordered {
+                metadata.insert(ORDERED.to_owned(), "true".to_owned());
+            }
         }
         DType::Opaque(opaque) if !opaque.tag.is_empty() => {
             metadata.insert("hyperslab.tag".to_owned(), opaque.tag.clone());
@@ -46,7 +56,8 @@ pub(super) fn field_in(name: &str, dtype: &DType, nullable: bool, target: ArrowT
     let nullable = nullable
         || matches!(dtype, DType::DateTime(_) | DType::Duration(_))
         || matches!(dtype, DType::Enum(named) if named.is_numbered());
-    Field::new(name, data_type(dtype, target), nullable).with_metadata(metadata)
+    let ordered = target.order && matches!(dtype, DType::Enum(named) if named.ordered);
+    Field::new(name, data_type(dtype, target), nullable).with_metadata(metadata).with_dict_is_ordered(ordered)
 }
 
 /// Arrow's unit, and the number of its ticks per tick of ours.

@@ -66,7 +66,7 @@ fn dates_keep_their_unit_and_not_a_time_is_null() -> Result<()> {
 fn every_type_fits_its_field() -> Result<()> {
     let point = StructType::packed([("a", DType::Int32), ("t", DType::FixedText(2))]);
     let loose = StructType::packed([("a", DType::Int8), ("t", DType::String)]);
-    let color = EnumType { base: DType::UInt8, members: vec![("red".to_owned(), 3)] };
+    let color = EnumType::new(DType::UInt8, vec![("red".to_owned(), 3)]);
     let types = [
         DType::Bool,
         DType::UInt64,

@@ -19,7 +19,7 @@ pub(super) fn coerced(elements: Elements, rows: usize, from: &Column, to: &Colum
     };
     let validity = elements.validity.clone();
     let found = match (&from.dtype, &to.dtype) {
-        (DType::Enum(_), DType::String) => {
+        (DType::Enum(_) | DType::FixedBytes(_) | DType::FixedText(_), DType::String) => {
             Elements::variable((0..rows).map(|row| element_to_text(&from.dtype, &elements, row)))
         }
         (DType::Enum(_) | DType::String, DType::Enum(named)) => {

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use hyperslab_core::{
-    Batch, Bound, Column, DType, Elements, Error, Node, Result, RowOrder, Scan, TableSink, TableSpec,
+    Batch, Bound, Column, DType, Elements, Error, Node, Result, RowOrder, Scan, Selection, TableSink,
+    TableSpec,
 };
 
 use super::coerce::{coerced, missing_names};
@@ -39,8 +40,13 @@ impl TableOptions {
     }
 }
 
-/// The table to convert, if the source's node is one.
-pub(super) fn table_of(source: &OpenStore, options: &ConvertOptions) -> Result<Option<TableReader>> {
+/// The table to convert, and the selection of its rows, if the source's node is one. An array of structs is a table with a column per member if it becomes rows:
+/// the options name dimensions, or rows are added to a table.
+pub(super) fn table_of(
+    source: &OpenStore,
+    target: &Path,
+    options: &ConvertOptions,
+) -> Result<Option<(TableReader, Selection)>> {
     let node = match &options.node {
         Some(node) => node.clone(),
         None => match source.only_node() {
@@ -49,19 +55,31 @@ pub(super) fn table_of(source: &OpenStore, options: &ConvertOptions) -> Result<O
         },
     };
     match source.find(&node)? {
-        Node::Table(_) => source.table(&node).map(Some),
+        Node::Table(_) => Ok(Some((source.table(&node)?, options.selection.clone()))),
+        Node::Array(array)
+            if matches!(array.schema().dtype, DType::Struct(_))
+                && (!options.table.dimensions.is_empty() || options.append && is_table(target)) =>
+        {
+            let table = source.reader(array).table(&options.selection)?;
+            Ok(Some((table, Selection::all())))
+        }
         _ => Ok(None),
     }
 }
 
+fn is_table(target: &Path) -> bool {
+    crate::open(target).and_then(|store| store.node("/")).is_ok_and(|node| matches!(node, Node::Table(_)))
+}
+
 /// Writes a table to a new store, or adds its rows to an existing one.
 pub(super) fn convert(
-    table: &TableReader,
+    (table, selection): (&TableReader, Selection),
     target: &Path,
     format: Format,
     options: &ConvertOptions,
     progress: &Progress,
 ) -> Result<ConvertReport> {
+    let options = &ConvertOptions { selection, ..options.clone() };
     let adds = options.append && target.symlink_metadata().is_ok();
     let mut sink =
         if adds { add_to(table, target, format, options)? } else { new(table, target, format, options)? };
@@ -127,7 +145,7 @@ fn new(
     options: &ConvertOptions,
 ) -> Result<Box<dyn TableSink>> {
     let schema = table.schema();
-    let columns = columns(table, options)?;
+    let columns = columns(table, format, options)?;
     let rank = columns.iter().take_while(|column| column.dimension).count();
     let same = schema.columns.iter().filter(|column| column.dimension).map(|column| &column.name);
     let same = same.eq(columns[..rank].iter().map(|column| &column.name));
@@ -188,7 +206,7 @@ fn add_to(
 }
 
 /// The columns of the new table, dimensions first.
-fn columns(table: &TableReader, options: &ConvertOptions) -> Result<Vec<Column>> {
+fn columns(table: &TableReader, format: Format, options: &ConvertOptions) -> Result<Vec<Column>> {
     let all = &table.schema().columns;
     let own = all.iter().filter(|column| column.dimension).map(|column| column.name.clone());
     let chosen: Vec<String> =
@@ -207,12 +225,21 @@ fn columns(table: &TableReader, options: &ConvertOptions) -> Result<Vec<Column>>
             return Err(Error::invalid(format!("dimension {name} is named twice")));
         }
         // Coordinates are values, not codes.
-        let dtype = if let DType::Enum(_) = column.dtype { DType::String } else { column.dtype.clone() };
+        let dtype = match &column.dtype {
+            DType::Enum(_) | DType::FixedBytes(_) | DType::FixedText(_) if !column.dimension => DType::String,
+            DType::Enum(_) => DType::String,
+            other => other.clone(),
+        };
         let filters = if column.dimension { column.filters.clone() } else { Vec::new() };
         columns.push(Column { dtype, dimension: true, nullable: false, filters, ..column.clone() });
     }
     let others = all.iter().filter(|column| !chosen.contains(&column.name));
-    columns.extend(others.map(|column| Column { dimension: false, ..column.clone() }));
+    let holds = |dtype: &DType| format.driver().holds(dtype, None);
+    columns.extend(others.map(|column| {
+        let is_loose = matches!(column.dtype, DType::FixedText(_)) && !holds(&column.dtype);
+        let dtype = if is_loose { DType::String } else { column.dtype.clone() };
+        Column { dtype, dimension: false, ..column.clone() }
+    }));
     if let Some(filters) = &options.filters {
         columns.iter_mut().for_each(|column| column.filters.clone_from(filters));
     }

@@ -128,9 +128,7 @@ pub(super) fn same_type(a: &DType, b: &DType, shared: Shared) -> bool {
 /// The type without the names of values. With `keep`, an enumeration stays one.
 fn without_names(dtype: &DType, keep: bool) -> DType {
     match dtype {
-        DType::Enum(named) if keep => {
-            DType::Enum(Arc::new(EnumType { base: named.base.clone(), members: Vec::new() }))
-        }
+        DType::Enum(named) if keep => DType::Enum(Arc::new(EnumType::new(named.base.clone(), Vec::new()))),
         DType::Enum(named) => named.base.clone(),
         DType::Struct(fields) => {
             let mut fields: StructType = (**fields).clone();

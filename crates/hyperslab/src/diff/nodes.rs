@@ -45,7 +45,7 @@ impl Comparison<'_> {
         let [a, b] = [(a.0, a.1, one), (b.0, b.1, other)];
         let attributes_too = self.options.attributes && !self.options.values_only;
         if let (true, Some(one), Some(other)) = (attributes_too, beside(a.2), beside(b.2)) {
-            attributes(self.report, path, one, other);
+            attributes(self.report, path, one, other, self.shared);
             if self.shared.format {
                 about::null_attributes(self.report, path, one, other);
             }

@@ -90,6 +90,17 @@ fn numbers_in_attributes_compare_as_numbers() {
     let of = |pairs: &[(&str, i32)]| -> Attributes {
         pairs.iter().map(|(name, value)| (*name, json!(value))).collect()
     };
-    attributes(&mut report, "/", &of(&[("x", 1), ("y", 2)]), &of(&[("y", 3), ("z", 4)]));
+    let shared = |format| Shared { format, links: false, fill: false, growth: false };
+    let sides = [of(&[("x", 1), ("y", 2)]), of(&[("y", 3), ("z", 4)])];
+    attributes(&mut report, "/", &sides[0], &sides[1], shared(false));
     assert_eq!(report.differences.len(), 3);
+    // Formats without structured attributes store the text.
+    let sides = [json!({"a": [1, null]}), json!(r#"{"a": [1,null]}"#)];
+    let sides = sides.map(|value| [("x", value)].into_iter().collect::<Attributes>());
+    for format in [false, true] {
+        let mut report = DiffReport::default();
+        attributes(&mut report, "/", &sides[0], &sides[1], shared(format));
+        attributes(&mut report, "/", &sides[1], &sides[0], shared(format));
+        assert_eq!(report.differences.len(), if format { 2 } else { 0 });
+    }
 }

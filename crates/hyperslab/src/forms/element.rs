@@ -42,6 +42,8 @@ enum Step {
     Fix(u64),
     /// Text of this many code points as UTF-8, padded with zeros.
     Utf8(usize),
+    /// Text of a fixed number of code points as text of any length.
+    Loosen(u64),
     /// Bytes of any length as lists of unsigned bytes.
     List,
 }
@@ -68,6 +70,13 @@ impl Form {
                 DType::Bytes if holds(&list) => (Step::List, list),
                 DType::Opaque(opaque) if holds(&DType::FixedBytes(opaque.size)) => {
                     (Step::Split(Vec::new()), DType::FixedBytes(opaque.size))
+                }
+                // Fixed bytes are text only in a format that has no bytes of any length.
+                DType::FixedText(points)
+                    if holds(&DType::String)
+                        && (holds(&DType::Bytes) || !holds(&DType::FixedBytes(utf8_size(*points)))) =>
+                {
+                    (Step::Loosen(*points as u64), DType::String)
                 }
                 DType::FixedText(points) if holds(&DType::FixedBytes(utf8_size(*points))) => {
                     (Step::Utf8(*points), DType::FixedBytes(utf8_size(*points)))
@@ -232,7 +241,12 @@ impl Leaf {
         let axes = self.steps.iter().flat_map(|step| match step {
             Step::Split(axes) => axes.clone(),
             Step::Pad(length) => vec![*length],
-            Step::WidenInteger | Step::WidenFloat | Step::Fix(_) | Step::Utf8(_) | Step::List => Vec::new(),
+            Step::WidenInteger
+            | Step::WidenFloat
+            | Step::Fix(_)
+            | Step::Utf8(_)
+            | Step::Loosen(_)
+            | Step::List => Vec::new(),
         });
         axes.collect()
     }
@@ -289,6 +303,7 @@ impl Leaf {
 
     fn encode(&self, elements: &Elements) -> Result<Elements> {
         let mut own = Elements { data: elements.data.clone(), validity: None };
+        let count = own.len(&self.from);
         for step in &self.steps {
             own = match step {
                 Step::Split(_) => own,
@@ -301,6 +316,7 @@ impl Leaf {
                 Step::Pad(length) => pad(&own, *length as usize)?,
                 Step::Fix(length) => fix(&own, *length as usize)?,
                 Step::Utf8(points) => to_utf8(&own, *points)?,
+                Step::Loosen(length) => loosen(&own, *length as usize, count)?,
                 Step::List => to_lists(own)?,
             };
         }
@@ -323,6 +339,7 @@ impl Leaf {
                 Step::Pad(length) => unpad(&own, *length as usize, count)?,
                 Step::Fix(length) => unfix(&own, *length as usize, count)?,
                 Step::Utf8(points) => from_utf8(&own, *points)?,
+                Step::Loosen(length) => fix(&own, *length as usize)?,
                 Step::List => from_lists(own)?,
             };
         }
@@ -410,11 +427,22 @@ fn fix(elements: &Elements, length: usize) -> Result<Elements> {
         let end = fixed.len() + 4 * length;
         fixed.extend(text.chars().flat_map(|point| u32::from(point).to_ne_bytes()));
         if fixed.len() > end {
-            return Err(Error::invalid("a text became longer while it was copied"));
+            return Err(Error::invalid(format!("a text of more than {length} code points")));
         }
         fixed.resize(end, 0);
     }
     Ok(Elements::fixed(fixed))
+}
+
+/// Like [`unfix`], but an invalid code point is an error instead of being replaced.
+fn loosen(elements: &Elements, length: usize, count: usize) -> Result<Elements> {
+    let points = elements.as_fixed().map(|bytes| bytes.as_chunks::<4>().0).unwrap_or_default();
+    let invalid =
+        points.iter().map(|point| u32::from_ne_bytes(*point)).find(|point| char::from_u32(*point).is_none());
+    match invalid {
+        Some(point) => Err(Error::unsupported("text", format!("storing the code point {point:#x} as UTF-8"))),
+        None => unfix(elements, length, count),
+    }
 }
 
 fn unfix(elements: &Elements, length: usize, count: usize) -> Result<Elements> {
@@ -495,8 +523,7 @@ mod tests {
     #[test]
     fn elements_survive_a_round_trip() {
         let state: DType =
-            EnumType { base: DType::Int8, members: vec![("ON".to_owned(), 1), ("OFF".to_owned(), -1)] }
-                .into();
+            EnumType::new(DType::Int8, vec![("ON".to_owned(), 1), ("OFF".to_owned(), -1)]).into();
         let fixed = [
             (DType::Bool, vec![1, 0, 1]),
             (DType::Int8, vec![0x80, 0x7f, 0]),
@@ -540,6 +567,27 @@ mod tests {
             let wrong = Elements::fixed(wrong.to_vec());
             assert!(form.decode(&mut [wrong].into_iter(), 1).is_err());
         }
+    }
+
+    #[test]
+    fn fixed_text_becomes_text_of_any_length() {
+        let holds = |dtype: &DType| *dtype == DType::String || few(dtype);
+        let form = Form::new(&DType::FixedText(3), &holds).unwrap();
+        let texts = Elements::variable(["é1", "", "abc"]);
+        let fixed = fix(&texts, 3).unwrap();
+        let stored = form.encode(&fixed).unwrap();
+        assert_eq!(stored, [texts]);
+        // HDF5's bytes of any length are lists, and its fixed bytes can be text.
+        let text_only = |dtype: &DType| matches!(dtype, DType::String | DType::FixedBytes(_));
+        let form_of = |holds: &dyn Fn(&DType) -> bool| {
+            Form::new(&DType::FixedText(3), holds).unwrap().leaves()[0].1.dtype.clone()
+        };
+        assert_eq!(form_of(&text_only), DType::FixedBytes(12));
+        assert_eq!(form_of(&|dtype| text_only(dtype) || *dtype == DType::Bytes), DType::String);
+        assert_eq!(form.decode(&mut stored.into_iter(), 3).unwrap(), fixed);
+        assert!(form.decode(&mut [Elements::variable(["long"])].into_iter(), 1).is_err());
+        let surrogate = [0xd800_u32, 0, 0].iter().flat_map(|point| point.to_ne_bytes()).collect::<Vec<u8>>();
+        assert!(form.encode(&Elements::fixed(surrogate)).unwrap_err().is_unsupported());
     }
 
     #[test]

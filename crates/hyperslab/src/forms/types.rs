@@ -63,7 +63,11 @@ fn to_json(dtype: &DType) -> Option<Value> {
                     Some(json!([name, value.ok()?]))
                 })
                 .collect();
-            json!({"enum": to_json(&named.base)?, "members": members?})
+            let mut enumeration = json!({"enum": to_json(&named.base)?, "members": members?});
+            if named.ordered {
+                enumeration["ordered"] = true.into();
+            }
+            enumeration
         }
         DType::Struct(fields) => {
             let members: Option<Vec<Value>> = fields
@@ -94,7 +98,8 @@ fn from_json(value: &Value, depth: usize) -> Option<DType> {
             let value = value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from))?;
             Some((member.get(0)?.as_str()?.to_owned(), value))
         });
-        return Some(EnumType { base, members: members.collect::<Option<_>>()? }.into());
+        let ordered = object.get("ordered").is_some_and(|ordered| *ordered == Value::Bool(true));
+        return Some(EnumType::new(base, members.collect::<Option<_>>()?).with_ordered(ordered).into());
     }
     if let Some(members) = object.get("struct") {
         let members = members
@@ -141,11 +146,9 @@ mod tests {
             ("b", DType::Array(Arc::new(DType::Int16), vec![2, 3])),
             (
                 "c",
-                EnumType {
-                    base: DType::UInt64,
-                    members: vec![("HIGH".to_owned(), u64::MAX.into()), ("".to_owned(), 0)],
-                }
-                .into(),
+                EnumType::new(DType::UInt64, vec![("HIGH".to_owned(), u64::MAX.into()), ("".to_owned(), 0)])
+                    .with_ordered(true)
+                    .into(),
             ),
             ("d", DType::String),
         ]);

@@ -1,10 +1,10 @@
-//! Parquet and Arrow files.
+//! Parquet and Arrow files, and Arrow's record batches in memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::{DataType, Field, SchemaRef};
 use bytes::Bytes;
 use hyperslab_core::{Batch, Batches, Blob, Column, DType, EnumType, Error, Result};
 use parquet::arrow::ProjectionMask;
@@ -20,20 +20,21 @@ use crate::rows::plain_column;
 /// Rows per batch.
 const BATCH_ROWS: usize = 64 << 10;
 
-/// A file whose columns are Arrow arrays.
+/// Rows whose columns are Arrow arrays.
 #[derive(Debug)]
 struct ArrowRows {
-    blob: Arc<dyn Blob>,
-    kind: ColumnarFormat,
+    name: Arc<str>,
+    origin: Origin,
     columns: Vec<Column>,
     /// For each enumeration, the codes of its names.
     codes: Vec<HashMap<String, usize>>,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum ColumnarFormat {
-    Parquet,
-    Arrow,
+#[derive(Debug)]
+enum Origin {
+    Parquet(Arc<dyn Blob>),
+    Arrow(Arc<dyn Blob>),
+    Memory(Vec<RecordBatch>),
 }
 
 type RecordBatches<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + Send + 'a>;
@@ -42,26 +43,26 @@ pub(crate) fn open_parquet(blob: Arc<dyn Blob>) -> Result<Opened> {
     let builder = parquet_builder(&blob)?;
     let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
     let schema = Arc::clone(builder.schema());
-    opened(blob, ColumnarFormat::Parquet, &schema, Some(rows))
+    opened(Arc::clone(blob.name()), Origin::Parquet(blob), &schema, Some(rows))
 }
 
 pub(super) fn open_arrow(blob: Arc<dyn Blob>) -> Result<Opened> {
     let schema = ArrowFile::open(&blob, None)?.schema();
-    opened(blob, ColumnarFormat::Arrow, &schema, None)
+    opened(Arc::clone(blob.name()), Origin::Arrow(blob), &schema, None)
 }
 
-fn opened(
-    blob: Arc<dyn Blob>,
-    kind: ColumnarFormat,
-    schema: &SchemaRef,
-    rows: Option<u64>,
-) -> Result<Opened> {
+pub(super) fn open_batches(name: &Arc<str>, schema: &SchemaRef, batches: Vec<RecordBatch>) -> Result<Opened> {
+    let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+    opened(Arc::clone(name), Origin::Memory(batches), schema, Some(rows))
+}
+
+fn opened(name: Arc<str>, origin: Origin, schema: &SchemaRef, rows: Option<u64>) -> Result<Opened> {
     let mut columns = Vec::new();
     let mut enumerations = Vec::new();
     for (at, field) in schema.fields().iter().enumerate() {
-        let dtype = dtype_of(field.data_type()).ok_or_else(|| {
+        let dtype = dtype_of(field).ok_or_else(|| {
             let what = format!("column {} of Arrow's type {}", field.name(), field.data_type());
-            Error::unsupported(Arc::clone(blob.name()), what)
+            Error::unsupported(Arc::clone(&name), what)
         })?;
         if matches!(field.data_type(), DataType::Dictionary(..)) && dtype == DType::String {
             enumerations.push(at);
@@ -69,11 +70,14 @@ fn opened(
         columns.push(plain_column(field.name().as_str(), dtype, field.is_nullable()));
     }
     let codes = vec![HashMap::new(); columns.len()];
-    let mut source = ArrowRows { blob, kind, columns, codes };
+    let mut source = ArrowRows { name, origin, columns, codes };
     // Dictionaries may differ between the parts of a file, so their names are collected first.
     let mut counted = 0;
     if !enumerations.is_empty() || rows.is_none() {
         let mut codes = std::mem::take(&mut source.codes);
+        for &column in &enumerations {
+            codes[column] = described_names(schema.field(column));
+        }
         for batch in source.record_batches(&enumerations)? {
             let batch = batch?;
             counted += batch.num_rows() as u64;
@@ -85,14 +89,27 @@ fn opened(
             }
         }
         for &column in &enumerations {
-            source.columns[column].dtype = enumeration(&codes[column]);
+            let field = schema.field(column);
+            let ordered =
+                field.dict_is_ordered() == Some(true) || field.metadata().contains_key(crate::arrow::ORDERED);
+            source.columns[column].dtype = enumeration(&codes[column], ordered);
         }
         source.codes = codes;
     }
     Ok(Opened { columns: source.columns.clone(), rows: rows.unwrap_or(counted), source: Box::new(source) })
 }
 
-fn enumeration(codes: &HashMap<String, usize>) -> DType {
+/// The names that the writer lists beside the rows, which need not use all of them.
+fn described_names(field: &Field) -> HashMap<String, usize> {
+    let text = field.metadata().get(crate::arrow::NAMES);
+    let names: HashMap<String, usize> =
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let mut codes: Vec<usize> = names.values().copied().collect();
+    codes.sort_unstable();
+    if codes.into_iter().eq(0..names.len()) { names } else { HashMap::new() }
+}
+
+fn enumeration(codes: &HashMap<String, usize>, ordered: bool) -> DType {
     let mut members: Vec<(String, i128)> =
         codes.iter().map(|(name, code)| (name.clone(), *code as i128)).collect();
     members.sort_by_key(|(_, code)| *code);
@@ -101,37 +118,41 @@ fn enumeration(codes: &HashMap<String, usize>) -> DType {
         128..=32_767 => DType::Int16,
         _ => DType::Int32,
     };
-    EnumType { base, members }.into()
+    EnumType::new(base, members).with_ordered(ordered).into()
 }
 
 impl ArrowRows {
     fn failed(&self, problem: impl std::fmt::Display) -> Error {
-        failed(&self.blob, problem)
+        failed(&self.name, problem)
     }
 
     fn record_batches(&self, columns: &[usize]) -> Result<RecordBatches<'_>> {
-        match self.kind {
-            ColumnarFormat::Parquet => {
-                let builder = parquet_builder(&self.blob)?;
+        match &self.origin {
+            Origin::Parquet(blob) => {
+                let builder = parquet_builder(blob)?;
                 let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
                 let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
                 let reader = reader.map_err(|error| self.failed(error))?;
                 Ok(Box::new(reader.map(|batch| batch.map_err(|error| self.failed(error)))))
             }
-            ColumnarFormat::Arrow => {
-                Ok(Box::new(ArrowFile::open(&self.blob, Some(columns.to_vec()))?.batches()))
+            Origin::Arrow(blob) => Ok(Box::new(ArrowFile::open(blob, Some(columns.to_vec()))?.batches())),
+            Origin::Memory(batches) => {
+                let columns = columns.to_vec();
+                let part =
+                    move |batch: &RecordBatch| batch.project(&columns).map_err(|error| self.failed(error));
+                Ok(Box::new(batches.iter().map(part)))
             }
         }
     }
 }
 
-fn failed(blob: &Arc<dyn Blob>, problem: impl std::fmt::Display) -> Error {
-    Error::invalid(format!("{}: {problem}", blob.name()))
+fn failed(name: &str, problem: impl std::fmt::Display) -> Error {
+    Error::invalid(format!("{name}: {problem}"))
 }
 
 fn parquet_builder(blob: &Arc<dyn Blob>) -> Result<ParquetRecordBatchReaderBuilder<Chunks>> {
     let chunks = Chunks { blob: Arc::clone(blob), length: blob.len()? };
-    ParquetRecordBatchReaderBuilder::try_new(chunks).map_err(|error| failed(blob, error))
+    ParquetRecordBatchReaderBuilder::try_new(chunks).map_err(|error| failed(blob.name(), error))
 }
 
 impl RowSource for ArrowRows {

@@ -5,7 +5,7 @@ use super::*;
 use crate::rows::plain_column;
 
 fn columns() -> Vec<Column> {
-    let cells = EnumType { base: DType::Int8, members: vec![("NK".to_owned(), 0), ("B".to_owned(), 1)] };
+    let cells = EnumType::new(DType::Int8, vec![("NK".to_owned(), 0), ("B".to_owned(), 1)]);
     vec![
         plain_column("count", DType::Int32, false),
         plain_column("score", DType::Float32, false),

@@ -37,6 +37,8 @@ pub struct RemoteStorage {
     name: Arc<str>,
     known: Mutex<HashMap<String, Known>>,
     listed: Mutex<HashMap<String, Arc<Vec<StorageEntry>>>>,
+    /// The versions of listed objects with an entry in the disk cache.
+    listed_versions: Mutex<HashMap<String, Version>>,
     /// A listing has succeeded, so that a denial is never a missing object.
     may_list: AtomicBool,
     kept: Arc<Kept>,
@@ -71,6 +73,7 @@ impl RemoteStorage {
             name,
             known: Mutex::default(),
             listed: Mutex::default(),
+            listed_versions: Mutex::default(),
             may_list: AtomicBool::new(false),
             kept,
             cache,
@@ -88,6 +91,7 @@ impl RemoteStorage {
     pub(crate) fn forget(&self) {
         self.known().clear();
         self.listed.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.listed_versions().clear();
     }
 
     /// The version of the object that was read under a key; `None` if none was read.
@@ -122,6 +126,10 @@ impl RemoteStorage {
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listed_versions(&self) -> MutexGuard<'_, HashMap<String, Version>> {
+        self.listed_versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lookup(&self, key: &str) -> Option<Known> {
@@ -165,12 +173,14 @@ impl RemoteStorage {
         object
     }
 
-    /// Loads objects from the disk cache if they are unchanged. Takes one request each, all concurrent.
+    /// Loads objects from the disk cache if they are unchanged. Takes one request each, all concurrent, and none for an object that
+    /// was listed with the same entity tag.
     fn restore<'a>(&self, keys: impl Iterator<Item = &'a str>) {
         let Some(disk) = &self.disk else { return };
         let mut wanted: Vec<(&str, Path)> = keys
             .filter(|key| disk.contains(key) && self.lookup(key).is_none())
             .filter_map(|key| Some((key, self.path(key).ok()?)))
+            .filter(|(key, path)| !self.restore_listed(disk, key, path))
             .collect();
         wanted.sort();
         wanted.dedup();
@@ -183,6 +193,15 @@ impl RemoteStorage {
                 Err(_) => {}
             }
         }
+    }
+
+    /// Loads an object from the disk cache if a listing has shown its entity tag. Servers may list other tags than they send with
+    /// objects, so only an equal one counts.
+    fn restore_listed(&self, disk: &DiskCache, key: &str, path: &Path) -> bool {
+        let Some(version) = self.listed_versions().get(key).cloned() else { return false };
+        let Some(extents) = disk.peek(key, &version) else { return false };
+        self.remember_object(key, path.clone(), version).keep_extents(extents);
+        true
     }
 
     /// Finds out whether an object exists, unless this is already known.
@@ -243,10 +262,19 @@ impl RemoteStorage {
             is_directory: true,
             size: None,
         });
-        let objects = listed.objects.iter().map(|(path, size)| StorageEntry {
+        if let Some(disk) = &self.disk {
+            let mut versions = self.listed_versions();
+            for (path, version) in &listed.objects {
+                let own = if key.is_empty() { name(path) } else { format!("{key}/{}", name(path)) };
+                if disk.contains(&own) {
+                    versions.insert(own, version.clone());
+                }
+            }
+        }
+        let objects = listed.objects.iter().map(|(path, version)| StorageEntry {
             name: name(path),
             is_directory: false,
-            size: Some(*size),
+            size: Some(version.size),
         });
         let mut entries: Vec<StorageEntry> =
             folders.chain(objects).filter(|entry| !entry.name.is_empty()).collect();
@@ -524,6 +552,11 @@ impl Storage for RemoteStorage {
                 None => Ok(None),
             },
         }
+    }
+
+    fn remembers(&self, key: &str) -> bool {
+        matches!(self.lookup(key), Some(Known::Object(_)))
+            || self.disk.as_ref().is_some_and(|disk| disk.contains(key))
     }
 
     fn room(&self) -> u64 {

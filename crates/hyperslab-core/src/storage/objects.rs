@@ -128,6 +128,13 @@ pub trait Storage: Send + Sync + Debug {
         false
     }
 
+    /// Returns true if this object was read before, in this run or by an earlier one that left it in a cache. It may have changed or
+    /// disappeared since.
+    fn remembers(&self, key: &str) -> bool {
+        let _ = key;
+        false
+    }
+
     /// The number of bytes that [`prefetch`](Self::prefetch) can cache now; 0 if it does nothing.
     fn room(&self) -> u64 {
         0

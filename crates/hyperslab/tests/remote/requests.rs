@@ -54,7 +54,7 @@ fn arrays(path: &Path, parts: &[(&str, DType, &[u64])]) {
 }
 
 /// More stores, beside those of all tests.
-fn add_stores(remote: &Remote) {
+pub(super) fn add_stores(remote: &Remote) {
     let to = |source: &Path, name: &str, format: Format| {
         let options = ConvertOptions::default().with_chunk_shape(super::CHUNK.to_vec());
         convert(&open(source).unwrap(), &remote.local(name), format, &options, &Progress::default()).unwrap();
@@ -65,6 +65,9 @@ fn add_stores(remote: &Remote) {
     let pair = remote.folder.path().join("pair.npz");
     arrays(&pair, &[("a", DType::Float32, &[64, 64]), ("b", DType::Float32, &[100])]);
     let plain = ConvertOptions::default();
+    let target = remote.local("pair2.zarr");
+    let v2 = ConvertOptions::default().with_variant(Format::ZARR.info().variant("zarr2"));
+    convert(&open(&pair).unwrap(), &target, Format::ZARR, &v2, &Progress::default()).unwrap();
     let target = remote.local("pair.tiledb");
     convert(&open(&pair).unwrap(), &target, Format::TILEDB, &plain, &Progress::default()).unwrap();
     let points = remote.folder.path().join("points.npz");

@@ -99,7 +99,9 @@ fn next_step(error: &Error, stores: &[String], node_option: bool) -> Option<Stri
         Error::Exists { .. } => Some("use --force to replace it".to_owned()),
         Error::Unsupported { store, feature } if feature.ends_with("on remote storage") => {
             let url = store_of(store);
-            Some(format!("change a copy (`tet convert {url} COPY`), and upload it (`tet convert COPY {url} --force`)"))
+            Some(format!(
+                "change a copy (`tet convert {url} COPY`), and upload it (`tet convert COPY {url} --force`)"
+            ))
         }
         Error::Invalid(message) if message.contains("has several nodes") => {
             Some(if node_option { "name it with --node" } else { "put its name after the path" }.to_owned())

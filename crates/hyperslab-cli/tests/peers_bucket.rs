@@ -405,7 +405,10 @@ fn refusals_name_the_url_and_no_secret() {
         &["vacuum", "s3://bucket/dense.tiledb"],
     ] {
         let refused = bucket.output_of(2, words);
-        assert!(refused.contains("s3://bucket/dense.tiledb") && refused.contains("remote storage"), "{refused}");
+        assert!(
+            refused.contains("s3://bucket/dense.tiledb") && refused.contains("remote storage"),
+            "{refused}"
+        );
         assert!(words[0] != "vacuum" || refused.contains("next: change a copy"), "{refused}");
     }
 

@@ -203,8 +203,18 @@ impl Client {
 
     /// Lists all objects below a prefix, with their versions.
     pub(crate) fn walk(&self, prefix: Path) -> Result<Result<Vec<(Path, Version)>, Failure>> {
+        self.walk_some(prefix, usize::MAX)
+    }
+
+    /// Like [`walk`](Self::walk), but stops after this many objects and one more.
+    pub(crate) fn walk_some(
+        &self,
+        prefix: Path,
+        most: usize,
+    ) -> Result<Result<Vec<(Path, Version)>, Failure>> {
+        let most = most.saturating_add(1);
         let mut answers =
-            self.round(vec![prefix], |request, prefix| async move { request.walk(prefix).await })?;
+            self.round(vec![prefix], |request, prefix| async move { request.walk(prefix, most).await })?;
         answers.pop().ok_or_else(|| Error::invalid("a request ended without a response"))
     }
 }
@@ -320,9 +330,9 @@ impl Request {
         })
     }
 
-    async fn walk(&self, prefix: Path) -> Result<Vec<(Path, Version)>, Failure> {
+    async fn walk(&self, prefix: Path, most: usize) -> Result<Vec<(Path, Version)>, Failure> {
         let _request = self.limits.requests.acquire().await.map_err(closed)?;
-        again(|| self.store.list(Some(&prefix)).map_ok(with_version).try_collect()).await
+        again(|| self.store.list(Some(&prefix)).take(most).map_ok(with_version).try_collect()).await
     }
 }
 

@@ -200,9 +200,11 @@ impl ZarrStore {
         let is_name = |name: &&str| !name.is_empty() && !name.contains('/');
         let names: Vec<Option<String>> =
             schema.dimensions.iter().map(|name| name.as_deref().filter(is_name).map(str::to_owned)).collect();
-        // Consolidated documents list all coordinates of the groups above. Without them, all are requested in one round.
+        // Consolidated documents list all coordinates. Without them, all are requested in one round. On local storage, one beside
+        // the array is also found if it was added later.
         let is_candidate = |key: &String| {
-            let is_beside = groups_above(key).next() == groups.first().copied();
+            let is_beside =
+                !self.directory.is_remote() && groups_above(key).next() == groups.first().copied();
             is_beside || self.consolidated.as_ref().is_none_or(|all| all.contains_key(key))
         };
         let candidates = |name: &str| {

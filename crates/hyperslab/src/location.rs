@@ -289,7 +289,13 @@ fn find_remote(url: &str, options: &OpenOptions) -> Result<FoundStore> {
         };
         let beside = remote.beside().filter(|_| options.external != ExternalFiles::None);
         let beside = beside.map(|(storage, _)| Arc::new(storage) as Arc<dyn Storage>);
-        Ok(format.map(|format| FoundStore { content, format, path: None, beside, name: PathBuf::from(&name) }))
+        Ok(format.map(|format| FoundStore {
+            content,
+            format,
+            path: None,
+            beside,
+            name: PathBuf::from(&name),
+        }))
     };
     // If access is denied under one form, try the other: a web server may deny access to a folder.
     let mut refused = None;

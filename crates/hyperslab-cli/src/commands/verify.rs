@@ -42,7 +42,7 @@ fn is_inside(file: &Path, store: &Path) -> bool {
     }
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     let folder = file.parent().and_then(|folder| folder.canonicalize().ok());
-    matches!((folder, store.canonicalize()), (Some(folder), Ok(store)) if folder.starts_with(store))
+    folder.zip(store.canonicalize().ok()).is_some_and(|(folder, store)| folder.starts_with(store))
 }
 
 pub(crate) fn show(verified: &Verified, quiet: bool, out: &mut dyn Write) -> io::Result<()> {

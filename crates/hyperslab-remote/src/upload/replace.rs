@@ -53,8 +53,9 @@ impl Upload {
             ))
         })?;
         let was_file = present.object.is_some();
-        let removed =
-            self.remove_except(old, &kept, replaced, was_file).and_then(|()| self.remove_staged(&keys, &staged));
+        let removed = self
+            .remove_except(old, &kept, replaced, was_file)
+            .and_then(|()| self.remove_staged(&keys, &staged));
         drop(claim);
         removed.map_err(|error| {
             self.half_done(&format!(

@@ -148,8 +148,10 @@ fn lasting_faults_during_a_read_are_reported() {
                 match answer() {
                     // Responses without a body or a range have nothing that such a fault changes.
                     Ok(found) => {
-                        let is_of_body =
-                            matches!(fault, WireFault::Cut | WireFault::Short | WireFault::Long | WireFault::Shifted);
+                        let is_of_body = matches!(
+                            fault,
+                            WireFault::Cut | WireFault::Short | WireFault::Long | WireFault::Shifted
+                        );
                         assert!(is_of_body && found == expected, "{name} {fault:?} from {number}");
                     }
                     Err(error) => check_told(&error),

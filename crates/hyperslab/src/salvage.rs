@@ -13,9 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use hyperslab_core::{
-    Blob, Content, Depth, Error, Node, Report, Result, Severity, Store, normal_path,
-};
+use hyperslab_core::{Blob, Content, Depth, Error, Node, Report, Result, Severity, Store, normal_path};
 
 use crate::convert::{ConvertOptions, ConvertReport, Progress, convert, convert_to_rows, is_file_of_rows};
 use crate::{Format, OpenOptions, OpenStore, formats, location, location_name};

@@ -293,7 +293,8 @@ fn save(
                 "an .npy file holds the answers of one operation; .csv, .json, .parquet and .arrow files hold several",
             ));
         }
-        return rows::write(Found::rows_of(found, array, selection)?, path, args.force);
+        let rows = Found::rows_of(found, array, selection)?;
+        return super::write_at(path, args.force, &args.open, |path, force| rows::write(rows, path, force));
     };
     let mut values = only.values()?;
     let labelled =

@@ -292,9 +292,9 @@ fn the_disk_cache_saves_requests() {
     }
     // A document that changed is read again.
     let path = remote.local("x.zarr").join("zarr.json");
-    let text =
-        std::fs::read_to_string(&path).unwrap().replacen("\"attributes\":{", "\"attributes\":{\"new\":1", 1);
-    std::fs::write(&path, text.replace("\"new\":1\"", "\"new\":1,\"")).unwrap();
+    let mut document: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    document["attributes"] = serde_json::json!({"new": 1});
+    std::fs::write(&path, document.to_string()).unwrap();
     let attributes = hyperslab::edit::attributes_of(&opened("x.zarr"), "/").unwrap();
     assert!(attributes.get("new").is_some(), "{attributes:?}");
     // Changed objects are read again.

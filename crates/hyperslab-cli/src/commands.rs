@@ -20,10 +20,12 @@ mod serve;
 mod shell;
 mod verify;
 
-use hyperslab::{ArrayReader, EncryptionKey, Error, OpenOptions, OpenStore, RemoteOptions, Result};
+use std::path::Path;
+
+use hyperslab::{ArrayReader, EncryptionKey, Error, OpenOptions, OpenStore, Progress, RemoteOptions, Result};
 
 use crate::args::{Args, Command, OpenArgs, OpenOptionsArgs, StorageArgs};
-use crate::{Answer, output, paint};
+use crate::{Answer, output, paint, progress};
 
 /// Runs the requested command.
 pub(crate) fn run(args: Args) -> Result<Answer> {
@@ -90,6 +92,20 @@ fn remote_options(args: &StorageArgs) -> Result<RemoteOptions> {
         options = options.with_option(name, value);
     }
     Ok(options)
+}
+
+/// Writes an output file at a path or a URL. Ctrl-C ends an upload.
+fn write_at(
+    target: &Path,
+    force: bool,
+    open: &OpenOptionsArgs,
+    work: impl FnOnce(&Path, bool) -> Result<()>,
+) -> Result<()> {
+    let options = open_options(open)?;
+    if !hyperslab::is_remote(target) {
+        return hyperslab::write_at(target, force, &options, &Progress::default(), work);
+    }
+    progress::with_bar(false, |progress| hyperslab::write_at(target, force, &options, progress, work))
 }
 
 /// Warns of contradictory or meaningless attributes of an array whose values are decoded.

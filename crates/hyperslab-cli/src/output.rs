@@ -97,6 +97,12 @@ fn next_step(error: &Error, stores: &[String], node_option: bool) -> Option<Stri
         Error::Io { path, source } if source.kind() == io::ErrorKind::NotFound => missing_file(path, stores),
         Error::NotFound { store, .. } => Some(format!("`tet info {}` lists the nodes", store_of(store))),
         Error::Exists { .. } => Some("use --force to replace it".to_owned()),
+        Error::Unsupported { store, feature } if feature.ends_with("on remote storage") => {
+            let url = store_of(store);
+            Some(format!(
+                "change a copy (`tet convert {url} COPY`), and upload it (`tet convert COPY {url} --force`)"
+            ))
+        }
         Error::Invalid(message) if message.contains("has several nodes") => {
             Some(if node_option { "name it with --node" } else { "put its name after the path" }.to_owned())
         }

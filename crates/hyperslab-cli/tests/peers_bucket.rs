@@ -303,6 +303,62 @@ fn large_files_are_uploaded_in_parts() {
     }
 }
 
+/// Every command that writes a file takes a URL, and every edit works in the bucket.
+#[test]
+fn outputs_and_edits_work_at_urls() {
+    let bucket = Bucket::new();
+    let outputs: [(&[&str], &str); 8] = [
+        (&["read", "x.h5", "/t"], "read.npy"),
+        (&["read", "x.h5", "/t"], "read.csv"),
+        (&["read", "rows.tiledb"], "read.parquet"),
+        (&["query", "x.h5", "/t", "--max", "0"], "query.npy"),
+        (&["plot", "x.h5", "/t"], "plot.svg"),
+        (&["references", "x.h5", "--url", "x.h5"], "references.json"),
+        (&["verify", "x.h5", "-q"], "record.json"),
+        (&["convert", "rows.tiledb", "-q"], "convert.parquet"),
+    ];
+    for (words, name) in outputs {
+        let target = url(&format!("out/{name}"));
+        let to = |target: &str| -> Vec<String> {
+            let mut all: Vec<String> = words.iter().map(ToString::to_string).collect();
+            match words[0] {
+                "convert" => all.insert(2, target.to_owned()),
+                "verify" => all.extend(["--record".to_owned(), target.to_owned()]),
+                _ => all.extend(["-o".to_owned(), target.to_owned()]),
+            }
+            all
+        };
+        let run = |code: i32, words: &[String]| {
+            bucket.output_of(code, &words.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        run(0, &to(name));
+        run(0, &to(&target));
+        bucket.script("same", &[&format!("out/{name}"), bucket.local(name).to_str().expect("a UTF-8 path")]);
+        if words[0] != "verify" {
+            let refused = run(2, &to(&target));
+            assert!(refused.contains(&target) && refused.contains("already exists"), "{refused}");
+            run(0, &[to(&target), vec!["--force".to_owned()]].concat());
+        }
+    }
+    bucket.output_of(0, &["verify", "s3://bucket/x.h5", "-q", "--against", "s3://bucket/out/record.json"]);
+    for name in ["x.h5", "v3.zarr", "dense.tiledb"] {
+        let target = url(name);
+        bucket.output_of(0, &["attrs", &target, "/", "--set", "run=7"]);
+        let shown = bucket.json(&["attrs", &target, "/", "--json"]);
+        assert_eq!(shown["run"], 7, "{name}");
+        bucket.output_of(0, &["attrs", &target, "/", "--delete", "run"]);
+        bucket.output_of(0, &["verify", &target, "--deep"]);
+    }
+    bucket.output_of(0, &["rename", "s3://bucket/x.h5", "/t", "renamed"]);
+    bucket.output_of(0, &["diff", "s3://bucket/x.h5", "x.h5", "/renamed", "/t"]);
+    bucket.output_of(0, &["rm", "s3://bucket/x.h5", "/renamed"]);
+    bucket.output_of(0, &["repair", "s3://bucket/x.h5", "--salvage", "s3://bucket/out/saved.h5"]);
+    bucket.output_of(0, &["verify", "s3://bucket/out/saved.h5", "--deep"]);
+    let explained = bucket.json(&["read", "s3://bucket/v3.zarr", "/t", "--explain", "--json"]);
+    assert_eq!((&explained["operation"], &explained["plan"]["chunks"]), (&"read".into(), &12.into()));
+    assert!(bucket.objects().1.is_empty(), "no upload is left open");
+}
+
 #[test]
 fn verbose_output_reports_traffic() {
     let bucket = Bucket::new();
@@ -341,8 +397,20 @@ fn refusals_name_the_url_and_no_secret() {
     }
     let none = bucket.output_of(2, &["info", "s3://bucket/none.h5"]);
     assert!(none.contains("s3://bucket/none.h5") && none.contains("not found"), "{none}");
-    let rows = bucket.output_of(2, &["convert", "rows.tiledb", "s3://bucket/rows.parquet", "-q"]);
-    assert!(rows.contains("s3://bucket/rows.parquet") && rows.contains("remote storage"), "{rows}");
+    let edited = bucket.output_of(2, &["attrs", "s3://bucket/x.h5", "/none", "--set", "a=1"]);
+    assert!(edited.contains("s3://bucket/x.h5") && edited.contains("/none not found"), "{edited}");
+    for words in [
+        &["repair", "s3://bucket/dense.tiledb"][..],
+        &["clean", "s3://bucket/dense.tiledb"],
+        &["vacuum", "s3://bucket/dense.tiledb"],
+    ] {
+        let refused = bucket.output_of(2, words);
+        assert!(
+            refused.contains("s3://bucket/dense.tiledb") && refused.contains("remote storage"),
+            "{refused}"
+        );
+        assert!(words[0] != "vacuum" || refused.contains("next: change a copy"), "{refused}");
+    }
 
     // From here on, the server accepts no key.
     bucket.script("enforce", &[]);

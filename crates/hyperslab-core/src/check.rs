@@ -1,6 +1,7 @@
 //! Deep checks on all cores. Chunks found by walking an index are checked in batches and reported in walk order.
 
 use std::hint::black_box;
+use std::ops::Range;
 
 use bytes::Bytes;
 use rayon::prelude::*;
@@ -60,14 +61,35 @@ pub fn check_chunks_in_order<T: Send, R: Send>(
     check: impl Fn(T, Option<Vec<Bytes>>) -> R + Sync,
     tell: impl FnMut(R),
 ) -> Result<()> {
-    if !array.is_remote() {
-        return check_in_order(chunk_weight(array.schema()), walk, |item| check(item, None), tell);
-    }
+    let fetch = array.is_remote().then_some(|group: &[T]| fetch_group(array, group, &chunk_of));
+    let bytes_of = |item: &T| chunk_of(item).map_or(0, ChunkRef::stored_bytes);
+    check_fetched_in_order(chunk_weight(array.schema()), walk, bytes_of, fetch, check, tell)
+}
+
+/// Like [`check_in_order`], for items with stored bytes. With `fetch`, which remote storage needs, items are fetched in groups, each
+/// while the one before it is checked. `bytes_of` returns the size of an item's bytes, and `fetch` the byte ranges of each item of a
+/// group. If it returns `None` for an item, or nothing at all, `check` fetches the bytes.
+///
+/// # Errors
+///
+/// Any error from `walk`.
+pub fn check_fetched_in_order<T: Send, R: Send>(
+    each: u64,
+    walk: impl FnOnce(&mut dyn FnMut(T)) -> Result<()>,
+    bytes_of: impl Fn(&T) -> u64,
+    fetch: Option<impl Fn(&[T]) -> Vec<Option<Vec<Bytes>>> + Sync>,
+    check: impl Fn(T, Option<Vec<Bytes>>) -> R + Sync,
+    tell: impl FnMut(R),
+) -> Result<()> {
+    let Some(fetch) = fetch else {
+        return check_in_order(each, walk, |item| check(item, None), tell);
+    };
     in_batches(walk, tell, |batch| {
-        let mut groups = grouped(batch, &chunk_of).into_iter();
+        let mut groups = grouped(batch, &bytes_of).into_iter();
         let with_bytes = |group: Option<Vec<T>>| {
             let group = group.unwrap_or_default();
-            let stored = fetch_group(array, &group, &chunk_of);
+            let mut stored = if group.is_empty() { Vec::new() } else { fetch(&group) };
+            stored.resize(group.len(), None);
             (group, stored)
         };
         let mut outcomes = Vec::with_capacity(batch.len());
@@ -76,7 +98,8 @@ pub fn check_chunks_in_order<T: Send, R: Send>(
             let (group, stored) = next;
             let run =
                 || group.into_par_iter().zip(stored).map(|(item, stored)| check(item, stored)).collect();
-            let (fetched, checked): (_, Vec<R>) = rayon::join(|| with_bytes(groups.next()), run);
+            let following = groups.next();
+            let (fetched, checked): (_, Vec<R>) = rayon::join(|| with_bytes(following), run);
             outcomes.extend(checked);
             next = fetched;
         }
@@ -105,12 +128,12 @@ fn in_batches<T, R>(
     walked
 }
 
-/// Divides a batch into groups whose chunks have about [`GROUP`] stored bytes. An object of unknown size is a group of its own.
-fn grouped<T>(batch: &mut Vec<T>, chunk_of: &impl Fn(&T) -> Option<&ChunkRef>) -> Vec<Vec<T>> {
+/// Divides a batch into groups of about [`GROUP`] stored bytes. An item of unknown size is a group of its own.
+fn grouped<T>(batch: &mut Vec<T>, bytes_of: &impl Fn(&T) -> u64) -> Vec<Vec<T>> {
     let mut groups: Vec<Vec<T>> = Vec::new();
     let mut room = 0;
     for item in batch.drain(..) {
-        let bytes = chunk_of(&item).map_or(0, ChunkRef::stored_bytes);
+        let bytes = bytes_of(&item);
         match groups.last_mut() {
             Some(group) if bytes <= room => {
                 group.push(item);
@@ -143,6 +166,23 @@ fn fetch_group<T>(
         stored.into_iter().collect()
     };
     group.iter().map(&mut stored_of).collect()
+}
+
+/// Fetches one range of a blob for each item of a group, for [`check_fetched_in_order`]. Items without a range, or with a long one that
+/// is better read in pieces, get `None`, and so do all if the blob cannot be read.
+#[must_use]
+pub fn fetch_ranges(blob: &dyn Blob, ranges: &[Option<Range<u64>>]) -> Vec<Option<Vec<Bytes>>> {
+    let is_wanted = |range: &&Range<u64>| range.end.saturating_sub(range.start) <= AT_ONCE;
+    let wanted: Vec<Range<u64>> = ranges.iter().flatten().filter(is_wanted).cloned().collect();
+    let fetched = blob.read(&wanted).unwrap_or_default();
+    if fetched.len() != wanted.len() {
+        return Vec::new();
+    }
+    let mut fetched = fetched.into_iter();
+    let one = |range: &Option<Range<u64>>| {
+        range.as_ref().filter(is_wanted).and_then(|_| fetched.next()).map(|bytes| vec![bytes])
+    };
+    ranges.iter().map(one).collect()
 }
 
 /// The approximate number of bytes that a chunk of the array decodes to, for [`check_in_order`].

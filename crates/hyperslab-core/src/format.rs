@@ -161,6 +161,26 @@ pub trait FormatDriver: Send + Sync + Debug {
         Err(self.unsupported(target, "adding rows to"))
     }
 
+    /// Like [`append_table`](Self::append_table), for a directory store on another machine; see
+    /// [`append_elsewhere`](Self::append_elsewhere).
+    ///
+    /// # Errors
+    ///
+    /// As [`append`](Self::append).
+    fn append_table_elsewhere(
+        &self,
+        storage: Arc<dyn Storage>,
+        change: StagedChange,
+        memory: u64,
+        options: &CreateOptions,
+    ) -> Result<Box<dyn TableSink>> {
+        let _ = (change, memory, options);
+        Err(Error::unsupported(
+            Arc::clone(storage.name()),
+            "adding rows to a store of this format on remote storage",
+        ))
+    }
+
     /// Deletes the rows of the table at `path` that pass the filter.
     ///
     /// # Errors

@@ -99,7 +99,10 @@ pub use blob::{guard_mappings, guarded};
 pub use budget::{Budget, check_empty_elements, claimed_memory, is_plausible};
 pub use buffer::Buffer;
 pub use calendar::{Calendar, Rebase, TimeAxis, date_tick, instant_tick, tick_instant};
-pub use check::{check_chunk, check_chunks_in_order, check_in_order, chunk_weight, touch};
+pub use check::{
+    check_chunk, check_chunks_in_order, check_fetched_in_order, check_in_order, chunk_weight, fetch_ranges,
+    touch,
+};
 pub use chunk::{BlobKey, ChunkRef, Layer, Span, UNKNOWN_LENGTH};
 pub use copy::{Layout, copy_box};
 pub use dtype::{DType, EnumType, Member, OpaqueType, StructType, TimeUnit};
@@ -120,9 +123,9 @@ pub use key::EncryptionKey;
 pub use names::{NodeNames, join_inside, removable_inside};
 pub use parse::Fields;
 pub use pipeline::{
-    Chunk, ChunkList, ChunkVisitor, Context, LOCATE_BATCH, OutputSlot, OutputSlots, Progress, Threads,
-    decoded_bytes, fetch, gather_elements, locate, needs_elements, prefetch_index, read_serial,
-    recycle_scratch, result_bytes, take_scratch, visit_chunks, with_scratch,
+    Chunk, ChunkList, ChunkVisitor, Context, FetchRound, LOCATE_BATCH, OutputSlot, OutputSlots, Progress,
+    Threads, decoded_bytes, fetch, fetch_rounds, gather_elements, locate, needs_elements, prefetch_index,
+    read_serial, recycle_scratch, result_bytes, take_scratch, visit_chunks, with_scratch,
 };
 pub use plan::{AxisPart, Plan, PlannedChunk};
 pub use report::{Finding, Recommendation, Report, Severity};

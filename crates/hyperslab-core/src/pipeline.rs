@@ -30,6 +30,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+pub use ahead::{FetchRound, fetch_rounds};
 pub(crate) use chunk::{BlobCache, check_fetched, spans_of};
 pub use chunk::{Chunk, decoded_bytes, fetch, needs_elements};
 pub use context::{Context, Progress};
@@ -121,7 +122,7 @@ pub fn visit_chunks(
 ) -> Result<()> {
     let mut blobs = chunk::BlobCache::default();
     let mut start = range.start;
-    let batch = if array.is_remote() { REMOTE_LOCATE_BATCH } else { LOCATE_BATCH };
+    let batch = batch_of(array);
     while start < range.end {
         let end = range.end.min(start.saturating_add(batch));
         context.check_cancelled()?;
@@ -146,6 +147,11 @@ pub fn visit_chunks(
         start = end;
     }
     Ok(())
+}
+
+/// The number of chunks located per call.
+fn batch_of(array: &dyn Array) -> u64 {
+    if array.is_remote() { REMOTE_LOCATE_BATCH } else { LOCATE_BATCH }
 }
 
 /// Locates the first chunks of a list before several threads do so. On remote storage their index is then read only once, in one

@@ -31,8 +31,10 @@ pub(crate) struct Origin {
     at: Option<(u64, u64)>,
     /// The policy for external files, if it is not the default.
     external: Option<String>,
-    /// The given options for remote storage, without those from the environment.
+    /// The given options for remote storage that may be pickled: without secrets, and without those from the environment.
     storage: StorageOptions,
+    /// The names of the given options that are left out of pickles.
+    withheld: Vec<String>,
     anonymous: bool,
     /// Identifies one opening of a URL, because a URL has no modification time to compare.
     pub(crate) opening: Option<String>,
@@ -57,7 +59,10 @@ impl StorageOptions {
 
     /// Converts to the engine's options.
     pub(crate) fn remote(&self, anonymous: bool) -> RemoteOptions {
-        let options = RemoteOptions::default().with_anonymous(anonymous);
+        self.add_to(RemoteOptions::default().with_anonymous(anonymous))
+    }
+
+    fn add_to(&self, options: RemoteOptions) -> RemoteOptions {
         self.0.iter().fold(options, |options, (name, value)| options.with_option(name, value))
     }
 }
@@ -89,6 +94,9 @@ impl Origin {
         }
         if !self.storage.0.is_empty() {
             options.set_item("storage_options", PyTuple::new(py, &self.storage.0)?)?;
+        }
+        if !self.withheld.is_empty() {
+            options.set_item("_withheld", PyTuple::new(py, &self.withheld)?)?;
         }
         if self.anonymous {
             options.set_item("anonymous", true)?;
@@ -141,7 +149,7 @@ impl Store {
     #[new]
     #[pyo3(signature = (
         path, *, format=None, mapped=true, views=false, threads=None, memory=None, at=None, key=None, external="beside",
-        storage_options=None, anonymous=false, opening=None,
+        storage_options=None, secrets=None, withheld=None, anonymous=false, opening=None,
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
@@ -156,6 +164,8 @@ impl Store {
         key: Option<[u8; 32]>,
         external: &str,
         storage_options: Option<Vec<(String, String)>>,
+        secrets: Option<Vec<(String, String)>>,
+        withheld: Option<Vec<String>>,
         anonymous: bool,
         opening: Option<String>,
     ) -> PyResult<Self> {
@@ -169,7 +179,7 @@ impl Store {
             None => EncryptionKey::from_environment().map_err(|error| raised(py, &error))?,
         };
         let storage = StorageOptions::new(storage_options.unwrap_or_default());
-        let remote = storage.remote(anonymous);
+        let remote = StorageOptions::new(secrets.unwrap_or_default()).add_to(storage.remote(anonymous));
         let mut options = OpenOptions::default()
             .with_format(wanted)
             .with_mapped(mapped)
@@ -191,6 +201,7 @@ impl Store {
             at,
             external: (rule != ExternalFiles::default()).then(|| external.to_owned()),
             storage,
+            withheld: withheld.unwrap_or_default(),
             anonymous,
             opening,
         };

@@ -8,6 +8,7 @@ import pickletools
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from fields import WRITERS
 from servers import KEYS, WebServer, bucket_server
 
 import hyperslab
+from hyperslab import _storage
 from hyperslab._store import _opened
+from hyperslab.xarray import HyperslabDataStore, _options
 
 xr = pytest.importorskip("xarray")
 
@@ -105,7 +108,8 @@ def test_xarray_opens_urls(options: dict[str, Any], server: WebServer, tmp_path:
     ]
     for found in there:
         assert found.t.chunks == ((2, 2, 2, 2), (5,))
-        xr.testing.assert_equal(found.load(scheduler="processes"), dataset)
+        with environment(KEYS):
+            xr.testing.assert_equal(found.load(scheduler="processes"), dataset)
         found = pickle.loads(pickle.dumps(found))
         xr.testing.assert_equal(found.compute(), dataset)
     tree = xr.open_datatree("s3://bucket/xarray/x.nc", engine="hyperslab", storage_options=options)
@@ -155,18 +159,36 @@ def test_xarray_guesses_urls_by_extension() -> None:
         assert not engine.guess_can_open(url), url
 
 
+@contextmanager
+def environment(keys: dict[str, str]) -> Iterator[None]:
+    """Gives new processes the keys as ambient credentials."""
+    names = {"AWS_ACCESS_KEY_ID": keys["key"], "AWS_SECRET_ACCESS_KEY": keys["secret"]}
+    os.environ.update(names)
+    try:
+        yield
+    finally:
+        for name in names:
+            del os.environ[name]
+
+
 def strings(pickled: bytes) -> str:
     return "".join(str(argument) for _, argument, _ in pickletools.genops(pickled))
 
 
-def test_pickles_contain_only_given_options(
+def test_pickles_contain_no_secrets(
     options: dict[str, Any], endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = field(tmp_path)
     url = "s3://bucket/pickles/field.h5"
     hyperslab.convert(tmp_path / "field.h5", url, storage_options=options)
     said = hyperslab.open(url, storage_options=options)
-    assert KEYS["secret"] in strings(pickle.dumps(said["/t"]))
+    dataset = xr.open_dataset(url, engine="hyperslab", storage_options=options, chunks={})
+    data_store = HyperslabDataStore(url, None, _options(url, storage_options=options))
+    for thing in (said, said["/"], said["/t"], said["/t"].decoded, dataset, data_store):
+        pickled = pickle.dumps(thing)
+        for secret in KEYS.values():
+            assert secret.encode() not in pickled
+            assert secret not in strings(pickled)
     for thing in (said, said["/"], said["/t"]):
         assert KEYS["secret"] not in repr(thing)
         assert KEYS["secret"] not in str(thing)
@@ -175,6 +197,23 @@ def test_pickles_contain_only_given_options(
         assert np.array_equal(array[...], values)
     decoded = pickle.loads(pickle.dumps(said["/t"].decoded))
     assert np.array_equal(decoded[3], values[3])
+
+    pickled = pickle.dumps(said["/t"])
+    # In another process, the secrets are unknown.
+    _storage._given.clear()
+    _opened.cache_clear()
+    with pytest.raises(hyperslab.InvalidError, match=r"no credentials.*key, secret.*provide_credentials"):
+        pickle.loads(pickled)
+    monkeypatch.setitem(_storage._provided, "s3://bucket", [("key", "none"), ("secret", "none")])
+    hyperslab.provide_credentials("s3://bucket/pickles", options)
+    again = pickle.loads(pickled)
+    assert np.array_equal(again[...], values)
+    assert KEYS["secret"] not in strings(pickle.dumps(again))
+    _storage._provided.clear()
+    _opened.cache_clear()
+    for name in KEYS:
+        monkeypatch.setenv({"key": "AWS_ACCESS_KEY_ID", "secret": "AWS_SECRET_ACCESS_KEY"}[name], KEYS[name])
+    assert np.array_equal(pickle.loads(pickled)[...], values), "the environment has them"
 
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "ambient-key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "ambient-secret-55aa")

@@ -203,8 +203,18 @@ impl Client {
 
     /// Lists all objects below a prefix, with their versions.
     pub(crate) fn walk(&self, prefix: Path) -> Result<Result<Vec<(Path, Version)>, Failure>> {
+        self.walk_some(prefix, usize::MAX)
+    }
+
+    /// Like [`walk`](Self::walk), but stops after this many objects and one more.
+    pub(crate) fn walk_some(
+        &self,
+        prefix: Path,
+        most: usize,
+    ) -> Result<Result<Vec<(Path, Version)>, Failure>> {
+        let most = most.saturating_add(1);
         let mut answers =
-            self.round(vec![prefix], |request, prefix| async move { request.walk(prefix).await })?;
+            self.round(vec![prefix], |request, prefix| async move { request.walk(prefix, most).await })?;
         answers.pop().ok_or_else(|| Error::invalid("a request ended without a response"))
     }
 }
@@ -213,7 +223,7 @@ impl Client {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Listed {
     pub(crate) prefixes: Vec<Path>,
-    pub(crate) objects: Vec<(Path, u64)>,
+    pub(crate) objects: Vec<(Path, Version)>,
 }
 
 /// The shared state that a request needs.
@@ -316,18 +326,19 @@ impl Request {
         let listed = again(|| self.store.list_with_delimiter(Some(&prefix))).await?;
         Ok(Listed {
             prefixes: listed.common_prefixes,
-            objects: listed.objects.into_iter().map(|meta| (meta.location, meta.size)).collect(),
+            objects: listed.objects.into_iter().map(with_version).collect(),
         })
     }
 
-    async fn walk(&self, prefix: Path) -> Result<Vec<(Path, Version)>, Failure> {
+    async fn walk(&self, prefix: Path, most: usize) -> Result<Vec<(Path, Version)>, Failure> {
         let _request = self.limits.requests.acquire().await.map_err(closed)?;
-        let with_version = |meta: ObjectMeta| {
-            let version = Version::of(&meta);
-            (meta.location, version)
-        };
-        again(|| self.store.list(Some(&prefix)).map_ok(with_version).try_collect()).await
+        again(|| self.store.list(Some(&prefix)).take(most).map_ok(with_version).try_collect()).await
     }
+}
+
+fn with_version(meta: ObjectMeta) -> (Path, Version) {
+    let version = Version::of(&meta);
+    (meta.location, version)
 }
 
 /// Sends a listing request, and repeats it if the response is cut off.

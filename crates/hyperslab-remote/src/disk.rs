@@ -58,7 +58,7 @@ impl DiskCache {
     /// The cached bytes of this version of an object. Removes an entry of another version.
     pub(crate) fn load(&self, key: &str, version: &Version) -> Option<Extents> {
         let path = self.folder.join(name_of(key));
-        let found = fs::read(&path).ok().and_then(|bytes| self.parse(bytes.into(), key, version));
+        let found = self.peek(key, version);
         if found.is_some() {
             // The modification time records the last use. If setting it fails, the entry only looks older.
             if let Ok(file) = fs::File::options().write(true).open(&path) {
@@ -68,6 +68,12 @@ impl DiskCache {
             let _ = fs::remove_file(&path);
         }
         found
+    }
+
+    /// Like [`load`](Self::load), but leaves an entry of another version.
+    pub(crate) fn peek(&self, key: &str, version: &Version) -> Option<Extents> {
+        let bytes = fs::read(self.folder.join(name_of(key))).ok()?;
+        self.parse(bytes.into(), key, version)
     }
 
     fn parse(&self, bytes: Bytes, key: &str, version: &Version) -> Option<Extents> {

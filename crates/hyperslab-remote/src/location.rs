@@ -216,6 +216,16 @@ impl Remote {
         Some((storage, name))
     }
 
+    /// Returns true if there is an object with exactly this URL, as opposed to objects below it.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) if the request fails.
+    pub fn is_object(&self) -> Result<bool> {
+        let Some((storage, name)) = self.beside() else { return Ok(false) };
+        Ok(storage.stat(name)?.is_some())
+    }
+
     /// Queries the objects at the URL, before writing there.
     ///
     /// # Errors
@@ -324,11 +334,18 @@ impl Remote {
     }
 
     /// Fails for read-only storage.
-    fn check_writable(&self) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](Error::Unsupported) for a web server.
+    pub fn check_writable(&self) -> Result<()> {
         if self.client.lists {
             return Ok(());
         }
-        Err(Error::unsupported(self.url(), "writing to a web server"))
+        Err(Error::unsupported(
+            self.url(),
+            "writing to a web server (write to a bucket, or to a local path and upload that)",
+        ))
     }
 
     /// The traffic so far.

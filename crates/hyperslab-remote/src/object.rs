@@ -10,7 +10,7 @@ use hyperslab_core::{Blob, Error, FetchCost, Place, Result};
 use object_store::path::Path;
 
 use crate::client::{Client, Fetched, Get, Version};
-use crate::disk::DiskCache;
+use crate::disk::{DiskCache, Extents};
 use crate::failure::Failure;
 use crate::merge::Requests;
 
@@ -83,7 +83,13 @@ impl RemoteObject {
     /// Loads cached bytes of this version from disk.
     pub(crate) fn restore(&self) {
         let Some((disk, key)) = &self.disk else { return };
-        let Some(extents) = disk.load(key, &self.version()) else { return };
+        if let Some(extents) = disk.load(key, &self.version()) {
+            self.keep_extents(extents);
+        }
+    }
+
+    /// Adds bytes from the disk cache.
+    pub(crate) fn keep_extents(&self, extents: Extents) {
         for (start, bytes) in extents {
             self.keep_bytes(start, bytes);
         }

@@ -1,6 +1,6 @@
 //! The objects below a URL.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,12 +37,19 @@ pub struct RemoteStorage {
     name: Arc<str>,
     known: Mutex<HashMap<String, Known>>,
     listed: Mutex<HashMap<String, Arc<Vec<StorageEntry>>>>,
+    /// Everything below some keys, or `None` if it was too much.
+    trees: Mutex<BTreeMap<String, Option<Arc<Tree>>>>,
+    /// The versions of listed objects with an entry in the disk cache.
+    listed_versions: Mutex<HashMap<String, Version>>,
     /// A listing has succeeded, so that a denial is never a missing object.
     may_list: AtomicBool,
     kept: Arc<Kept>,
     cache: Cache,
     disk: Option<Arc<DiskCache>>,
 }
+
+/// The objects below a key, by their whole key.
+type Tree = BTreeMap<String, Version>;
 
 /// Options of the cache.
 #[derive(Debug, Clone)]
@@ -71,6 +78,8 @@ impl RemoteStorage {
             name,
             known: Mutex::default(),
             listed: Mutex::default(),
+            trees: Mutex::default(),
+            listed_versions: Mutex::default(),
             may_list: AtomicBool::new(false),
             kept,
             cache,
@@ -88,6 +97,8 @@ impl RemoteStorage {
     pub(crate) fn forget(&self) {
         self.known().clear();
         self.listed.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.listed_versions().clear();
+        self.trees().clear();
     }
 
     /// The version of the object that was read under a key; `None` if none was read.
@@ -122,6 +133,29 @@ impl RemoteStorage {
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn trees(&self) -> MutexGuard<'_, BTreeMap<String, Option<Arc<Tree>>>> {
+        self.trees.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A listing that contains everything below a key.
+    fn tree(&self, key: &str) -> Option<Arc<Tree>> {
+        let is_above = |above: &str| {
+            let rest = key.strip_prefix(above);
+            above.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.trees().iter().find_map(|(above, tree)| tree.clone().filter(|_| is_above(above)))
+    }
+
+    /// The key below the root of this storage of an object's name.
+    fn key_of(&self, path: &Path) -> Option<String> {
+        let below = path.as_ref().strip_prefix(self.root.trim_matches('/'))?;
+        Some(below.trim_start_matches('/').to_owned())
+    }
+
+    fn listed_versions(&self) -> MutexGuard<'_, HashMap<String, Version>> {
+        self.listed_versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lookup(&self, key: &str) -> Option<Known> {
@@ -165,12 +199,14 @@ impl RemoteStorage {
         object
     }
 
-    /// Loads objects from the disk cache if they are unchanged. Takes one request each, all concurrent.
+    /// Loads objects from the disk cache if they are unchanged. Takes one request each, all concurrent, and none for an object that
+    /// was listed with the same entity tag.
     fn restore<'a>(&self, keys: impl Iterator<Item = &'a str>) {
         let Some(disk) = &self.disk else { return };
         let mut wanted: Vec<(&str, Path)> = keys
             .filter(|key| disk.contains(key) && self.lookup(key).is_none())
             .filter_map(|key| Some((key, self.path(key).ok()?)))
+            .filter(|(key, path)| !self.restore_listed(disk, key, path))
             .collect();
         wanted.sort();
         wanted.dedup();
@@ -183,6 +219,15 @@ impl RemoteStorage {
                 Err(_) => {}
             }
         }
+    }
+
+    /// Loads an object from the disk cache if a listing has shown its entity tag. Servers may list other tags than they send with
+    /// objects, so only an equal one counts.
+    fn restore_listed(&self, disk: &DiskCache, key: &str, path: &Path) -> bool {
+        let Some(version) = self.listed_versions().get(key).cloned() else { return false };
+        let Some(extents) = disk.peek(key, &version) else { return false };
+        self.remember_object(key, path.clone(), version).keep_extents(extents);
+        true
     }
 
     /// Finds out whether an object exists, unless this is already known.
@@ -243,10 +288,19 @@ impl RemoteStorage {
             is_directory: true,
             size: None,
         });
-        let objects = listed.objects.iter().map(|(path, size)| StorageEntry {
+        if let Some(disk) = &self.disk {
+            let mut versions = self.listed_versions();
+            for (path, version) in &listed.objects {
+                let own = if key.is_empty() { name(path) } else { format!("{key}/{}", name(path)) };
+                if disk.contains(&own) {
+                    versions.insert(own, version.clone());
+                }
+            }
+        }
+        let objects = listed.objects.iter().map(|(path, version)| StorageEntry {
             name: name(path),
             is_directory: false,
-            size: Some(*size),
+            size: Some(version.size),
         });
         let mut entries: Vec<StorageEntry> =
             folders.chain(objects).filter(|entry| !entry.name.is_empty()).collect();
@@ -297,6 +351,30 @@ impl RemoteStorage {
             _ => Planned::Get(Get::whole(path)),
         })
     }
+}
+
+/// The objects of a tree below a key.
+fn below<'a>(tree: &'a Tree, key: &str) -> impl Iterator<Item = (&'a String, &'a Version)> {
+    let prefix = if key.is_empty() { String::new() } else { format!("{key}/") };
+    let start = prefix.clone();
+    tree.range(start..).take_while(move |(own, _)| own.starts_with(&prefix))
+}
+
+/// The entries directly below a key.
+fn entries_of(tree: &Tree, key: &str) -> Vec<StorageEntry> {
+    let skip = if key.is_empty() { 0 } else { key.len() + 1 };
+    let mut entries: Vec<StorageEntry> = below(tree, key)
+        .map(|(own, version)| match own[skip..].split_once('/') {
+            Some((name, _)) => StorageEntry { name: name.to_owned(), is_directory: true, size: None },
+            None => {
+                StorageEntry { name: own[skip..].to_owned(), is_directory: false, size: Some(version.size) }
+            }
+        })
+        .filter(|entry| !entry.name.is_empty())
+        .collect();
+    entries.sort();
+    entries.dedup();
+    entries
 }
 
 /// The way in which an item of a batch is read.
@@ -401,6 +479,9 @@ impl Storage for RemoteStorage {
         if let Some(entries) = held {
             return Ok(entries.to_vec());
         }
+        if let Some(tree) = self.tree(key) {
+            return Ok(entries_of(&tree, key));
+        }
         match self.client.list_all(vec![self.path(key)?])?.pop() {
             Some(Ok(listed)) => Ok(self.entries(key, listed)),
             Some(Err(failure)) => Err(failure.to_error(&self.url(key))),
@@ -412,6 +493,7 @@ impl Storage for RemoteStorage {
         if !self.client.lists {
             return;
         }
+        let keys: Vec<&str> = keys.iter().copied().filter(|key| self.tree(key).is_none()).collect();
         let held = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         let missing: Vec<(&str, Path)> = keys
             .iter()
@@ -427,19 +509,42 @@ impl Storage for RemoteStorage {
         }
     }
 
+    fn prefetch_tree(&self, key: &str, most: usize) {
+        if !self.client.lists || self.tree(key).is_some() {
+            return;
+        }
+        let Ok(path) = self.path(key) else { return };
+        // Held during the request, so that other threads wait for its result instead of sending their own.
+        let mut trees = self.trees();
+        if trees.contains_key(key) {
+            return;
+        }
+        // The listing that needs the entries will report a failure.
+        let Ok(Ok(found)) = self.client.walk_some(path, most) else { return };
+        self.may_list.store(true, Ordering::Relaxed);
+        let is_complete = found.len() <= most;
+        let tree: Tree =
+            found.into_iter().filter_map(|(path, version)| Some((self.key_of(&path)?, version))).collect();
+        if let (true, Some(disk)) = (is_complete, &self.disk) {
+            let cached = tree.iter().filter(|(key, _)| disk.contains(key));
+            self.listed_versions().extend(cached.map(|(key, version)| (key.clone(), version.clone())));
+        }
+        trees.insert(key.to_owned(), is_complete.then(|| Arc::new(tree)));
+    }
+
     fn list_all(&self, key: &str) -> Result<Vec<ListedObject>> {
         if !self.client.lists {
             return Err(self.no_lists());
         }
-        let root = self.path("")?;
+        if let Some(tree) = self.tree(key) {
+            let object =
+                |(key, version): (&String, &Version)| ListedObject { key: key.clone(), size: version.size };
+            return Ok(below(&tree, key).map(object).collect());
+        }
         let found = self.client.walk(self.path(key)?)?.map_err(|failure| failure.to_error(&self.url(key)))?;
-        let relative = |path: &Path| -> Option<String> {
-            let below = path.as_ref().strip_prefix(root.as_ref())?;
-            Some(below.trim_start_matches('/').to_owned())
-        };
         let mut objects: Vec<ListedObject> = found
             .iter()
-            .filter_map(|(path, version)| Some(ListedObject { key: relative(path)?, size: version.size }))
+            .filter_map(|(path, version)| Some(ListedObject { key: self.key_of(path)?, size: version.size }))
             .collect();
         objects.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(objects)
@@ -524,6 +629,11 @@ impl Storage for RemoteStorage {
                 None => Ok(None),
             },
         }
+    }
+
+    fn remembers(&self, key: &str) -> bool {
+        matches!(self.lookup(key), Some(Known::Object(_)))
+            || self.disk.as_ref().is_some_and(|disk| disk.contains(key))
     }
 
     fn room(&self) -> u64 {

@@ -60,6 +60,12 @@ impl Present {
     pub const fn is_there(&self) -> bool {
         self.object.is_some() || self.directory
     }
+
+    /// Returns true if there are objects below the URL.
+    #[must_use]
+    pub const fn is_directory(&self) -> bool {
+        self.directory
+    }
 }
 
 /// The time limit for removing the objects of a failed upload.

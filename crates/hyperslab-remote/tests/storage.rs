@@ -204,3 +204,32 @@ fn rewrite(path: &Path, bytes: &[u8]) {
     std::thread::sleep(std::time::Duration::from_millis(20));
     std::fs::write(path, bytes).unwrap();
 }
+
+#[test]
+fn a_tree_is_listed_at_once_unless_it_is_too_large() -> Result<()> {
+    let folder = files();
+    let server = WebServer::start(folder.path()).unwrap();
+    for url in ["s3://bucket/a", "s3://bucket"] {
+        let plain = s3(&server, url);
+        let keys = ["", "deep", "deep/er", "de", "none", "a", "a/deep"];
+        for most in [5, 4, 3] {
+            let storage = s3(&server, url);
+            storage.prefetch_tree("", most);
+            storage.prefetch_tree("", most);
+            let asked = server.take_log().len();
+            assert_eq!(asked, 1);
+            for key in keys {
+                assert_eq!(storage.list(key)?, plain.list(key)?, "{url} {key}");
+                assert_eq!(storage.list_all(key)?, plain.list_all(key)?, "{url} {key}");
+            }
+            let own = s3(&server, url);
+            let _ = server.take_log();
+            own.prefetch_tree("", most);
+            keys.iter().try_for_each(|key| own.list(key).map(drop))?;
+            let is_complete = server.take_log().len() == 1;
+            let objects = if url.ends_with('a') { 4 } else { 5 };
+            assert_eq!(is_complete, objects <= most, "{url} {most}");
+        }
+    }
+    Ok(())
+}

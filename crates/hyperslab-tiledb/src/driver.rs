@@ -147,6 +147,16 @@ impl FormatDriver for TileDbDriver {
         Ok(Box::new(crate::append_table(target, memory, write_options(options))?))
     }
 
+    fn append_table_elsewhere(
+        &self,
+        storage: Arc<dyn Storage>,
+        change: StagedChange,
+        memory: u64,
+        options: &CreateOptions,
+    ) -> Result<Box<dyn TableSink>> {
+        Ok(Box::new(crate::append_table_elsewhere(storage, change, memory, write_options(options))?))
+    }
+
     fn delete_rows(&self, path: &Path, filter: &RowFilter, context: &OpenContext<'_>) -> Result<()> {
         let options = WriteOptions { key: key(context), ..WriteOptions::default() };
         crate::delete_rows(path, filter, &options)

@@ -91,8 +91,8 @@ pub use schema::{ArrayKind, Attribute, Dimension, DimensionLabel, Enumeration, O
 pub use store::{TileDbStore, open, open_path, probe};
 pub use write::{
     ConsolidateOptions, TileDbAppend, TileDbSink, TileDbTable, WriteOptions, append, append_elsewhere,
-    append_table, consolidate, create, create_sparse, create_table, delete_rows, evolve, repair, vacuum,
-    write_sparse,
+    append_table, append_table_elsewhere, consolidate, create, create_sparse, create_table, delete_rows,
+    evolve, repair, vacuum, write_sparse,
 };
 
 /// How to open an array.

@@ -27,6 +27,9 @@ pub(crate) struct Listing {
 /// The folders of an array that are always listed.
 const FOLDERS: [&str; 5] = ["__schema", "__commits", "__fragments", "__fragment_meta", "__meta"];
 
+/// With at most this many objects, an array is listed as a whole, which takes one request.
+pub(crate) const MOST_LISTED: usize = 1000;
+
 /// Lists the folders of an array concurrently, for storage where each listing is a round trip.
 fn prefetch_folders(directory: &dyn Storage, prefix: &str, entries: &[StorageEntry]) {
     let there = FOLDERS.iter().filter(|folder| entries.iter().any(|entry| entry.name == **folder));
@@ -50,6 +53,7 @@ impl Listing {
     pub(crate) fn read(directory: &dyn Storage, prefix: &str) -> Result<Self> {
         let mut listing = Self::default();
         let entries = directory.list(prefix.trim_end_matches('/'))?;
+        directory.prefetch_tree(prefix.trim_end_matches('/'), MOST_LISTED);
         prefetch_folders(directory, prefix, &entries);
         for entry in entries {
             if entry.name == "__array_schema.tdb" {

@@ -12,6 +12,7 @@ use crate::array::OpenArray;
 use crate::dense::DenseAttribute;
 use crate::group::{Group, Member};
 use crate::label;
+use crate::listing::MOST_LISTED;
 use crate::schema::ArrayKind;
 use crate::sparse::SparseTable;
 
@@ -89,6 +90,7 @@ fn has_any(directory: &dyn Storage, prefix: &str, names: &[&str]) -> Result<bool
 ///
 /// [`NotFound`](Error::NotFound) if there is none; otherwise any error in its schema.
 pub fn open(directory: Arc<dyn Storage>, options: OpenOptions) -> Result<TileDbStore> {
+    directory.prefetch_tree("", MOST_LISTED);
     let root = Entry::open(&directory, String::new(), &options)?;
     let name = Arc::clone(directory.name());
     Ok(TileDbStore { directory, name, options, location: None, root })

@@ -6,7 +6,7 @@ mod tiles;
 
 use std::sync::Arc;
 
-use hyperslab_core::{Depth, Error, Report, Result, Store, check_in_order, counted};
+use hyperslab_core::{Depth, Error, Report, Result, Store, check_fetched_in_order, counted};
 
 use crate::array::OpenArray;
 use crate::field::FieldCodecs;
@@ -208,10 +208,13 @@ impl Check<'_> {
                 (0..count).for_each(put);
                 Ok(())
             };
-            check_in_order(
+            let fetch = tiles.is_remote().then_some(|group: &[usize]| tiles.fetch(group));
+            check_fetched_in_order(
                 tiles.weight(),
                 walk,
-                |tile| tiles.check(tile),
+                |tile| tiles.stored_bytes(*tile),
+                fetch,
+                |tile, stored| tiles.check(tile, stored),
                 |seen| match seen {
                     Ok(seen) => {
                         // A warning only: the library itself includes padding in these statistics when it

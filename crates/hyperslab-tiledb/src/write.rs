@@ -39,7 +39,7 @@ pub(crate) use fragment::{FieldTile, FragmentWriter};
 pub use repair::repair;
 pub use sparse::{create_sparse, write_sparse};
 pub(crate) use statistics::TileStats;
-pub use table::{TileDbTable, append_table, create_table};
+pub use table::{TileDbTable, append_table, append_table_elsewhere, create_table};
 pub use tree::{TileDbSink, create};
 pub(crate) use types::datatype;
 pub use vacuum::vacuum;

@@ -99,6 +99,9 @@ struct Shard {
     index: ShardIndex,
 }
 
+/// With at most this many objects, a store is listed as a whole instead of array by array.
+const MOST_LISTED: usize = 2000;
+
 impl ZarrArray {
     /// Creates the array that a document describes. Its objects are below `key`.
     pub(crate) fn new(
@@ -436,6 +439,10 @@ impl ZarrArray {
     fn visit_listed(&self, visit: &mut dyn FnMut(ChunkCoord, Option<u64>) -> Result<bool>) -> Result<()> {
         let rank = self.schema.grid.rank();
         let prefix = if self.key.is_empty() { String::new() } else { format!("{}/", self.key) };
+        if !self.key.is_empty() {
+            // The other arrays of the store are usually listed too.
+            self.directory.prefetch_tree("", MOST_LISTED);
+        }
         let objects = self.directory.list_all(&self.key)?;
         let named = objects.iter().filter_map(|object| {
             let name = object.key.strip_prefix(&prefix)?;

@@ -45,6 +45,10 @@ pub(crate) enum Document {
 ///
 /// [`Io`](Error::Io) if the directory cannot be read.
 pub fn probe(directory: &dyn Storage) -> Result<bool> {
+    let remembered = remembered_v2(directory)?;
+    if remembered.is_some() {
+        return Ok(true);
+    }
     if directory.is_remote() && directory.size("zarr.json")?.is_none() {
         let version_2 = [".zgroup", ".zarray", ".zattrs", ".zmetadata"];
         directory.prefetch(&version_2.map(ObjectRange::whole));
@@ -55,6 +59,21 @@ pub fn probe(directory: &dyn Storage) -> Result<bool> {
         }
     }
     Ok(false)
+}
+
+/// A document of version 2 at the root from which the store can be opened without any other, if an earlier run found it and it still
+/// exists: the consolidated ones, or that of an array.
+fn remembered_v2(directory: &dyn Storage) -> Result<Option<&'static str>> {
+    const NEEDED: [&[&str]; 2] = [&[".zmetadata"], &[".zarray", ".zattrs"]];
+    let Some(needed) = NEEDED.into_iter().find(|keys| directory.is_remote() && directory.remembers(keys[0]))
+    else {
+        return Ok(None);
+    };
+    // The store may have become one of version 3.
+    let keys: Vec<_> = ["zarr.json"].iter().chain(needed).map(|key| ObjectRange::whole(key)).collect();
+    directory.prefetch(&keys);
+    let is_same = directory.size("zarr.json")?.is_none() && directory.size(needed[0])?.is_some();
+    Ok(is_same.then_some(needed[0]))
 }
 
 /// Opens the store in this directory.
@@ -74,6 +93,12 @@ pub fn open(directory: Arc<dyn Storage>) -> Result<ZarrStore> {
 /// Like [`open`].
 pub fn open_with(directory: Arc<dyn Storage>, consolidated: bool) -> Result<ZarrStore> {
     let mut store = ZarrStore { directory, consolidated: None, variant: "zarr3", format: "zarr" };
+    if consolidated
+        && remembered_v2(&*store.directory)? == Some(".zmetadata")
+        && let Some(all) = store.consolidated_v2()?
+    {
+        return Ok(ZarrStore { consolidated: Some(all), variant: "zarr2", ..store });
+    }
     let root = store.document("")?;
     let Some(root) = root else {
         return Err(Error::not_found(Arc::clone(store.directory.name()), "zarr.json, .zgroup or .zarray"));
@@ -175,9 +200,11 @@ impl ZarrStore {
         let is_name = |name: &&str| !name.is_empty() && !name.contains('/');
         let names: Vec<Option<String>> =
             schema.dimensions.iter().map(|name| name.as_deref().filter(is_name).map(str::to_owned)).collect();
-        // Consolidated documents list all coordinates of the groups above. Without them, all are requested in one round.
+        // Consolidated documents list all coordinates. Without them, all are requested in one round. On local storage, one beside
+        // the array is also found if it was added later.
         let is_candidate = |key: &String| {
-            let is_beside = groups_above(key).next() == groups.first().copied();
+            let is_beside =
+                !self.directory.is_remote() && groups_above(key).next() == groups.first().copied();
             is_beside || self.consolidated.as_ref().is_none_or(|all| all.contains_key(key))
         };
         let candidates = |name: &str| {

@@ -18,11 +18,9 @@ mod rows;
 mod spec;
 mod stored;
 mod subset;
-mod table;
+pub(crate) mod table;
 mod tables;
 mod target;
-#[cfg(feature = "remote")]
-pub(crate) mod upload;
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -324,7 +322,7 @@ pub fn convert(
 ) -> Result<ConvertReport> {
     #[cfg(feature = "remote")]
     if let Some(url) = crate::location::remote_url(target) {
-        return upload::convert_to(source, url, format, options, progress);
+        return crate::upload::convert_to(source, url, format, options, progress);
     }
     let target = &*crate::location::local_path(target);
     if same_file(source.path(), target) {
@@ -348,7 +346,7 @@ pub(crate) fn convert_into(
 }
 
 /// Like [`convert_into`], for a sink and a target that is a store of arrays.
-fn convert_with(
+pub(crate) fn convert_with(
     source: &OpenStore,
     target: &Path,
     format: Format,

@@ -3,16 +3,21 @@
 //! A change is made in place if the format can do so safely. Otherwise the store is rewritten beside the old one, from a
 //! [view](view) that includes the change, and replaces it in one step. Either way, a killed process leaves the old store or the
 //! new one.
+//!
+//! Of a store at a URL, a single file is changed in a local copy, which replaces the version that was downloaded. In a directory
+//! store, only the objects that differ are uploaded if the format can change them in place.
 
 mod changes;
 mod fit;
+#[cfg(feature = "remote")]
+mod remote;
 mod value;
 mod view;
 
 use std::path::Path;
 
 use hyperslab_core::{
-    Attribute, Attributes, CreateOptions, Error, Node, Result, StoreForm, did_you_mean, normal_path,
+    Attribute, Attributes, CreateOptions, Error, Node, Result, Sink, StoreForm, did_you_mean, normal_path,
 };
 
 pub(crate) use changes::Changes;
@@ -99,25 +104,14 @@ pub struct EditReport {
 /// [`Unsupported`](Error::Unsupported) for a change that the format cannot make without losing content, [`Io`](Error::Io) if the
 /// system reports an error. Nothing is changed then.
 pub fn edit(path: &Path, edits: &[Edit], options: &EditOptions, progress: &Progress) -> Result<EditReport> {
+    #[cfg(feature = "remote")]
+    if let Some(url) = crate::location::remote_url(path) {
+        return remote::edit(url, edits, options, progress);
+    }
     crate::location::check_local(path, "editing")?;
     let name = path.display().to_string();
     let target = path.canonicalize().map_err(|source| Error::io(name.as_str(), source))?;
-    let store = open_with(path, &OpenOptions { mapped: false, ..options.open.clone() })?;
-    let format = store
-        .driver()
-        .ok_or_else(|| Error::unsupported(name.as_str(), "editing a store of an unknown format"))?;
-    if !format.info().capabilities.attributes && edits.iter().any(Edit::is_of_attribute) {
-        return Err(Error::invalid(format!(
-            "{name}: {} has no attributes; convert it to another format first",
-            format.name()
-        )));
-    }
-    let edits = edits.iter().map(|edit| checked(&store, format, edit)).collect::<Result<Vec<Edit>>>()?;
-    let edits = &edits[..];
-    // A rewritten store holds its content in the same forms.
-    let stored = store.with_forms_as_stored();
-    let changes = Changes::new(&stored, edits)?;
-    let mut report = EditReport { changes: described(edits, options.dry_run), ..EditReport::default() };
+    let plan = Plan::new(path, edits, options)?;
     let read_only =
         target.metadata().map_err(|source| Error::io(name.as_str(), source))?.permissions().readonly();
     if read_only {
@@ -125,16 +119,55 @@ pub fn edit(path: &Path, edits: &[Edit], options: &EditOptions, progress: &Progr
             "{name} is read-only; make it writable first. Nothing was changed"
         )));
     }
-    if !format.info().capabilities.append && !format.info().capabilities.create {
-        return Err(format.driver().unsupported(path, "editing"));
-    }
-    match in_place(&target, format, edits, options.dry_run) {
+    plan.check_format(path)?;
+    let Plan { stored, format, edits, changes, mut report } = plan;
+    match in_place(&target, format, &edits, options.dry_run) {
         Ok(()) => report.in_place = true,
         Err(why) if why.is_unsupported() => rewrite(&target, format, &stored, changes, options, progress)?,
         Err(why) => return Err(why),
     }
     report.applied = !options.dry_run && !edits.is_empty();
     Ok(report)
+}
+
+/// Checked edits of an open store.
+struct Plan {
+    /// The store, with its content in the forms in which it is stored: a rewritten store holds the same forms.
+    stored: OpenStore,
+    format: Format,
+    edits: Vec<Edit>,
+    changes: Changes,
+    report: EditReport,
+}
+
+impl Plan {
+    fn new(path: &Path, edits: &[Edit], options: &EditOptions) -> Result<Self> {
+        let name = crate::location_name(path);
+        let store = open_with(path, &OpenOptions { mapped: false, ..options.open.clone() })?;
+        let format = store
+            .driver()
+            .ok_or_else(|| Error::unsupported(name.as_str(), "editing a store of an unknown format"))?;
+        if !format.info().capabilities.attributes && edits.iter().any(Edit::is_of_attribute) {
+            return Err(Error::invalid(format!(
+                "{name}: {} has no attributes; convert it to another format first",
+                format.name()
+            )));
+        }
+        let edits = edits.iter().map(|edit| checked(&store, format, edit)).collect::<Result<Vec<Edit>>>()?;
+        let stored = store.with_forms_as_stored();
+        let changes = Changes::new(&stored, &edits)?;
+        let report = EditReport { changes: described(&edits, options.dry_run), ..EditReport::default() };
+        Ok(Self { stored, format, edits, changes, report })
+    }
+
+    /// Fails if the format cannot be written.
+    fn check_format(&self, path: &Path) -> Result<()> {
+        let capabilities = self.format.info().capabilities;
+        if capabilities.append || capabilities.create {
+            return Ok(());
+        }
+        Err(self.format.driver().unsupported(path, "editing"))
+    }
 }
 
 fn described(edits: &[Edit], dry_run: bool) -> Vec<(String, String)> {
@@ -184,7 +217,11 @@ fn in_place(target: &Path, format: Format, edits: &[Edit], dry_run: bool) -> Res
     if !format.info().capabilities.append {
         return Err(format.driver().unsupported(target, "editing in place"));
     }
-    let mut sink = create(target, format, &CreateOptions::default().with_append(true))?;
+    apply(create(target, format, &CreateOptions::default().with_append(true))?, edits, dry_run)
+}
+
+/// Applies the edits through a sink for additions.
+fn apply(mut sink: Box<dyn Sink>, edits: &[Edit], dry_run: bool) -> Result<()> {
     for edit in edits {
         match edit {
             Edit::SetAttribute { node, name, value } => {
@@ -211,11 +248,25 @@ fn rewrite(
     options: &EditOptions,
     progress: &Progress,
 ) -> Result<()> {
-    let info = format.info();
-    if !info.capabilities.create {
+    if !format.info().capabilities.create {
         return Err(format.driver().unsupported(target, "editing"));
     }
     let form = if target.is_dir() { StoreForm::Directory } else { StoreForm::File };
+    check_rewritable(store, format, form)?;
+    let convert_options = rewrite_options(&changes, options);
+    let edited = edited(store, changes);
+    let permissions = target.metadata().ok().map(|metadata| metadata.permissions());
+    convert_into(&edited, target, format, &convert_options, progress).map_err(with_advice)?;
+    if let Some(permissions) = permissions.filter(|_| !options.dry_run && target.is_file()) {
+        // The content has been replaced, so failing to restore the permissions is not an error.
+        let _ = std::fs::set_permissions(target, permissions);
+    }
+    Ok(())
+}
+
+/// Fails if the store cannot be rewritten without losing content.
+fn check_rewritable(store: &OpenStore, format: Format, form: StoreForm) -> Result<()> {
+    let info = format.info();
     if form != info.created_form() {
         return Err(Error::invalid(format!(
             "{}: a {} store that is a {form} cannot be edited; convert it to a new store, and edit that",
@@ -231,23 +282,19 @@ fn rewrite(
             info.name
         )));
     }
-    let keeps_bookkeeping = !changes.moves_nodes();
-    let edited = edited(store, changes);
-    let convert_options = ConvertOptions {
+    Ok(())
+}
+
+/// The options for converting a store to itself.
+fn rewrite_options(changes: &Changes, options: &EditOptions) -> ConvertOptions {
+    ConvertOptions {
         replace: true,
         strict: true,
-        keep_bookkeeping: keeps_bookkeeping,
+        keep_bookkeeping: !changes.moves_nodes(),
         rewrite: true,
         dry_run: options.dry_run,
         ..ConvertOptions::default()
-    };
-    let permissions = target.metadata().ok().map(|metadata| metadata.permissions());
-    convert_into(&edited, target, format, &convert_options, progress).map_err(with_advice)?;
-    if let Some(permissions) = permissions.filter(|_| !options.dry_run && target.is_file()) {
-        // The content has been replaced, so failing to restore the permissions is not an error.
-        let _ = std::fs::set_permissions(target, permissions);
     }
-    Ok(())
 }
 
 /// Explains how to make the change in the error about a reference to a node that was renamed or removed.

@@ -20,7 +20,7 @@ pub fn write(values: &Values, path: &Path, replace: bool) -> Result<()> {
 
 /// Like [`write`], with all staging options.
 pub(crate) fn write_staged(values: &Values, path: &Path, options: StageOptions) -> Result<()> {
-    let path = &*crate::location::local_path(path);
+    let path = &*crate::location::local_target(path)?;
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
     let form = match ending.as_str() {
         "npy" => write_npy,
@@ -52,6 +52,7 @@ pub(crate) fn write_staged(values: &Values, path: &Path, options: StageOptions) 
 ///
 /// [`Exists`](Error::Exists) if the file exists and `replace` is false; [`Io`](Error::Io) if the system reports an error.
 pub fn write_bytes(bytes: &[u8], path: &Path, replace: bool) -> Result<()> {
+    let path = &*crate::location::local_target(path)?;
     if replace {
         crate::formats::check_replaceable_file(path)?;
     }

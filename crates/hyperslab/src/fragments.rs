@@ -132,7 +132,7 @@ pub fn field_fill(text: &str, dtype: &DType) -> Result<Elements> {
 }
 
 fn driver_of(path: &Path, options: &OpenOptions) -> Result<&'static dyn FormatDriver> {
-    crate::location::check_local(path, "changing")?;
+    crate::location::check_local(path, "changing fragments, rows or fields on")?;
     let format = open_with(path, options)?.driver();
     let format =
         format.ok_or_else(|| Error::invalid(format!("{}: the format is unknown", path.display())))?;

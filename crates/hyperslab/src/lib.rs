@@ -80,6 +80,8 @@ pub mod rows;
 pub mod salvage;
 pub mod source;
 pub mod table;
+#[cfg(feature = "remote")]
+mod upload;
 pub mod verify;
 mod written;
 #[cfg(feature = "zarr")]
@@ -102,7 +104,7 @@ pub use hyperslab_core::{
 pub use hyperslab_npy as npy;
 #[cfg(feature = "remote")]
 pub use hyperslab_remote::{Meter, RemoteOptions, Traffic, interrupt_current_reads, interrupt_reads};
-pub use location::{absolute_location, is_remote, location_name};
+pub use location::{absolute_location, is_remote, location_name, write_at};
 pub use open::{OpenOptions, OpenStore, detect, open, open_with};
 pub use read::{ArrayReader, AxisPick, RealPart};
 pub use region::{RegionWriter, extend};

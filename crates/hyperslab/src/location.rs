@@ -105,6 +105,64 @@ pub(crate) fn remote_url(location: &Path) -> Option<&str> {
     (is_scheme && scheme != "file").then_some(text)
 }
 
+/// Writes a file or a folder at a location. `work` gets a local path, and whether it may replace what is there.
+///
+/// For a URL, `work` writes to a temporary folder, and the result is uploaded. It appears complete or not at all, and nothing is
+/// replaced that another writer has changed meanwhile. Other objects than stores are only replaced by files.
+///
+/// ```
+/// use hyperslab::{OpenOptions, convert::Progress, write_at};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("notes.txt");
+/// // Or s3://bucket/notes.txt.
+/// write_at(&path, false, &OpenOptions::default(), &Progress::default(), |path, _| {
+///     std::fs::write(path, "notes").map_err(|error| hyperslab::Error::io("notes", error))
+/// })?;
+/// # Ok::<(), hyperslab::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Any error of `work`; [`Exists`](Error::Exists) if there is an object and `replace` is false; [`Io`](Error::Io) if the server denies
+/// the upload, or another writer was faster.
+pub fn write_at<T>(
+    target: &Path,
+    replace: bool,
+    options: &OpenOptions,
+    progress: &hyperslab_core::Progress,
+    work: impl FnOnce(&Path, bool) -> Result<T>,
+) -> Result<T> {
+    #[cfg(feature = "remote")]
+    if let Some(url) = remote_url(target) {
+        return crate::upload::write_to(url, &options.remote, replace, progress, |local| work(local, false));
+    }
+    let _ = (options, progress);
+    check_local(target, "writing to")?;
+    work(&local_path(target), replace)
+}
+
+/// The local path of a file to write. Callers with a URL use [`write_at`].
+pub(crate) fn local_target(target: &Path) -> Result<PathBuf> {
+    check_local(target, "writing this file directly to")?;
+    Ok(local_path(target))
+}
+
+/// Reads a whole file at a path or a URL.
+pub(crate) fn read_file(location: &Path, options: &OpenOptions) -> Result<bytes::Bytes> {
+    #[cfg(feature = "remote")]
+    if let Some(url) = remote_url(location) {
+        let remote = hyperslab_remote::Remote::new(url, &options.remote)?;
+        let found = remote.beside().map(|(storage, key)| storage.read(key)).transpose()?.flatten();
+        return found.ok_or_else(|| {
+            Error::io(remote.url(), std::io::Error::new(std::io::ErrorKind::NotFound, "not found"))
+        });
+    }
+    let _ = options;
+    check_local(location, "reading")?;
+    let path = local_path(location);
+    std::fs::read(&path).map(bytes::Bytes::from).map_err(|source| Error::io(location_name(&path), source))
+}
+
 /// Refuses to change a remote store.
 pub(crate) fn check_local(location: &Path, operation: &str) -> Result<()> {
     match remote_url(location) {
@@ -229,9 +287,15 @@ fn find_remote(url: &str, options: &OpenOptions) -> Result<FoundStore> {
             Some(format) => Some(format),
             None => formats::recognise_remote(&content, named)?,
         };
-        let found =
-            |format| FoundStore { content, format, path: None, beside: None, name: PathBuf::from(&name) };
-        Ok(format.map(found))
+        let beside = remote.beside().filter(|_| options.external != ExternalFiles::None);
+        let beside = beside.map(|(storage, _)| Arc::new(storage) as Arc<dyn Storage>);
+        Ok(format.map(|format| FoundStore {
+            content,
+            format,
+            path: None,
+            beside,
+            name: PathBuf::from(&name),
+        }))
     };
     // If access is denied under one form, try the other: a web server may deny access to a folder.
     let mut refused = None;

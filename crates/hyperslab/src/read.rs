@@ -1,6 +1,7 @@
 //! Reads: visitors of the chunk pipeline that copy cells into a result.
 
 mod dates;
+mod explain;
 mod numbers;
 mod points;
 mod rows;
@@ -25,7 +26,7 @@ use crate::labels;
 use rows::RowCopy;
 
 /// A result of raw chunks below this size is copied on the caller's thread, because waking others takes longer.
-const SMALL_RESULT: usize = 64 << 10;
+const SMALL_RESULT: u64 = 64 << 10;
 
 /// Remote chunks of up to this decoded size are fetched and decoded by more threads than there are cores.
 const SMALL_CHUNK: usize = 8 << 20;
@@ -373,7 +374,7 @@ impl ArrayReader {
     /// [`Invalid`](Error::Invalid) if it is too large, otherwise any error from locating the chunks.
     pub fn result_bytes(&self, plan: &Plan) -> Result<usize> {
         let bytes = self.checked_size(plan)?;
-        if self.schema().fill == Fill::Undefined && !plan.is_empty() && bytes > SMALL_RESULT {
+        if self.schema().fill == Fill::Undefined && !plan.is_empty() && bytes as u64 > SMALL_RESULT {
             let first = (0..plan.len().min(LOCATE_BATCH)).map(|index| plan.coord(index)).collect::<Vec<_>>();
             locate(&*self.array, &first)?;
         }
@@ -389,8 +390,7 @@ impl ArrayReader {
         self.check_plan(plan)?;
         let array = &*self.array;
         let item = self.schema().dtype.size().unwrap_or(0);
-        let small = out.len() < SMALL_RESULT && self.schema().filters.is_empty();
-        let threads = if small { &Threads::Caller } else { &self.context.threads };
+        let threads = self.read_threads(out.len() as u64);
         if let Some(rows) = RowCopy::new(array, plan, item, &self.context)
             && out.len() == result_bytes(array, plan)?
         {
@@ -406,6 +406,12 @@ impl ArrayReader {
             visit_chunks(array, plan, start..start + count, &self.context, &mut copy)
         })?;
         Ok(())
+    }
+
+    /// The threads for a read with a result of this many bytes.
+    fn read_threads(&self, bytes: u64) -> &Threads {
+        let is_small = bytes < SMALL_RESULT && self.schema().filters.is_empty();
+        if is_small { &Threads::Caller } else { &self.context.threads }
     }
 
     /// Refuses a plan made for an array with another grid.

@@ -97,6 +97,7 @@ pub fn to_json(store: &OpenStore, options: &Options) -> Result<Value> {
 /// As [`references`]; [`Exists`](Error::Exists) if the target exists and `replace` is false,
 /// [`Unsupported`](Error::Unsupported) for another extension.
 pub fn write(store: &OpenStore, options: &Options, target: &Path, replace: bool) -> Result<()> {
+    let target = &*crate::location::local_target(target)?;
     match target.extension().and_then(|extension| extension.to_str()) {
         Some("json") => {}
         #[cfg(feature = "arrow")]

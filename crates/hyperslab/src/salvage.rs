@@ -17,12 +17,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use hyperslab_core::{
-    Blob, Content, Depth, Error, FileBlob, Node, Report, Result, Severity, Store, StoreForm, normal_path,
-};
+use hyperslab_core::{Blob, Content, Depth, Error, Node, Report, Result, Severity, Store, normal_path};
 
 use crate::convert::{ConvertOptions, ConvertReport, Progress, convert, convert_to_rows, is_file_of_rows};
-use crate::{Format, OpenOptions, OpenStore, formats, location};
+use crate::{Format, OpenOptions, OpenStore, formats, location, location_name};
 use view::SalvagedStore;
 
 /// A node or chunk that could not be saved.
@@ -138,9 +136,9 @@ pub fn salvage(
     options: &ConvertOptions,
     progress: &Progress,
 ) -> Result<SalvageReport> {
-    location::check_local(path, "salvaging")?;
     let mut found = location::find(path, &OpenOptions { mapped: false, ..open.clone() })?;
     let losses = Losses::default();
+    let original = found.content.clone();
     if let Content::File(blob) = &found.content
         && let Some(archive) = archive::restored(blob)?
     {
@@ -159,12 +157,12 @@ pub fn salvage(
     }
     let context = found.context(open);
     let driver = found.format.driver();
-    let longer = match found.content.form() {
-        StoreForm::File => {
-            let blob: Arc<dyn Blob> = Arc::new(UncutBlob::open(path)?);
+    let longer = match &original {
+        Content::File(blob) => {
+            let blob: Arc<dyn Blob> = Arc::new(UncutBlob { inner: Arc::clone(blob) });
             driver.open(Content::File(blob), &context)
         }
-        StoreForm::Directory => Err(Error::unsupported(path.display().to_string(), "a folder as one file")),
+        Content::Directory(_) => Err(Error::unsupported(location_name(path), "a folder as one file")),
     };
     let own = driver.open(found.content.clone(), &context);
     // An intact part that the format knows is preferred to chunks that are read one by one.
@@ -180,7 +178,7 @@ pub fn salvage(
         (own, longer) => stores.extend(own.ok().into_iter().chain(longer.ok())),
     }
     let view = SalvagedStore::new(stores, losses.clone())?;
-    let source = OpenStore::from_store(Arc::new(view), path);
+    let source = OpenStore::from_store(Arc::new(view), location_name(path));
     losses.note_geometry(&source)?;
     let written = match format {
         None if is_file_of_rows(target) => convert_to_rows(&source, target, options, progress)?,
@@ -195,13 +193,7 @@ const BEYOND: u64 = 1 << 40;
 /// A file that claims the length given by its structures. Bytes beyond its real end cannot be read.
 #[derive(Debug)]
 struct UncutBlob {
-    inner: FileBlob,
-}
-
-impl UncutBlob {
-    fn open(path: &Path) -> Result<Self> {
-        Ok(Self { inner: FileBlob::open(path)? })
-    }
+    inner: Arc<dyn Blob>,
 }
 
 impl Blob for UncutBlob {
@@ -211,6 +203,10 @@ impl Blob for UncutBlob {
 
     fn len(&self) -> Result<u64> {
         Ok(self.inner.len()?.saturating_add(BEYOND))
+    }
+
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {

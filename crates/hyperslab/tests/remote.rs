@@ -7,6 +7,8 @@
 mod appends;
 #[path = "remote/faults.rs"]
 mod faults;
+#[path = "remote/outputs.rs"]
+mod outputs;
 #[path = "remote/requests.rs"]
 mod requests;
 
@@ -157,10 +159,10 @@ fn requests_are_few() {
     let remote = Remote::new();
     let expected: [(&str, [usize; 4]); 6] = [
         ("x.h5", [1, 2, 1, 2]),
-        ("x.zarr", [2, 16, 8, 128]),
+        ("x.zarr", [1, 16, 8, 128]),
         ("v2.zarr", [5, 16, 8, 128]),
-        ("sharded.zarr", [2, 2, 3, 2]),
-        ("x.tiledb", [5, 2, 1, 2]),
+        ("sharded.zarr", [1, 2, 3, 2]),
+        ("x.tiledb", [3, 2, 1, 2]),
         ("x.tet", [2, 1, 1, 2]),
     ];
     let mut found = Vec::new();
@@ -235,31 +237,66 @@ fn faults_at_any_request_are_survived_or_reported() {
     }
 }
 
-/// The requests of a second process that opens and lists a store only ask whether anything has changed.
+/// The requests of a second process that opens a store and finds an array only ask whether anything has changed.
 #[test]
 fn the_disk_cache_saves_requests() {
     let remote = Remote::new();
+    requests::add_stores(&remote);
     let cache = remote.folder.path().join("cache");
-    let list = |name: &str| {
+    let opened = |name: &str| {
         let options = RemoteOptions::default()
             .with_option("endpoint_url", remote.server.endpoint())
             .with_anonymous(true)
             .with_cache_folder(&cache);
-        let options = OpenOptions::default().with_remote(options);
-        let store = open_with(format!("s3://bucket/{name}"), &options).unwrap();
-        store.catalog().unwrap().to_json()
+        open_with(format!("s3://bucket/{name}"), &OpenOptions::default().with_remote(options)).unwrap()
     };
-    let found = STORES.map(|name| {
+    let find = |name: &str| {
+        let store = opened(name);
+        let nodes = if name == "points.zv" { Vec::new() } else { store.children("/").unwrap() };
+        let node = nodes.first().map_or("/", String::as_str);
+        format!("{node} {}", store.find(node).unwrap().kind())
+    };
+    let list = |name: &str| opened(name).catalog().unwrap().to_json();
+    // A file and a consolidated document are one request. Zarr v2 may have become v3, which is another, and an array without
+    // consolidated metadata has its attributes in a document of their own. For TileDB, two
+    // listings remain.
+    let expected = [
+        ("x.h5", 1),
+        ("x.nc", 1),
+        ("x.tet", 1),
+        ("x.zarr", 1),
+        ("sharded.zarr", 1),
+        ("v2.zarr", 3),
+        ("pair2.zarr", 2),
+        ("points.zv", 1),
+        ("x.tiledb", 2),
+        ("pair.tiledb", 2),
+    ];
+    let found = expected.map(|(name, _)| {
+        let (first, _, _) = remote.count(|| find(name));
+        let _ = remote.server.take_log();
+        let second = find(name);
+        let log = remote.server.take_log();
+        assert_eq!(first, second, "{name}");
+        (name, log.into_iter().map(|answered| (answered.method, answered.path)).collect::<Vec<_>>())
+    });
+    let fits = |(found, expected): (&(_, Vec<_>), &(_, usize))| found.1.len() == expected.1;
+    assert!(found.iter().zip(&expected).all(fits), "{found:#?}");
+    // A listing of everything counts the chunks of Zarr, which takes listings.
+    for name in STORES {
         let (first, requests, _) = remote.count(|| list(name));
         let (second, again, _) = remote.count(|| list(name));
         assert_eq!(first, second, "{name}");
-        (name, requests, again)
-    });
-    // One request checks a file. For a folder, each document, the listings and missing keys are checked.
-    for (name, requests, again) in found {
-        let file = !name.ends_with("zarr") && name != "x.tiledb";
-        assert!(if file { again == 1 && requests > 1 } else { again <= requests }, "{found:?}");
+        let is_file = !name.ends_with("zarr") && name != "x.tiledb";
+        assert!(if is_file { again == 1 } else { again <= requests }, "{name} {requests} {again}");
     }
+    // A document that changed is read again.
+    let path = remote.local("x.zarr").join("zarr.json");
+    let mut document: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    document["attributes"] = serde_json::json!({"new": 1});
+    std::fs::write(&path, document.to_string()).unwrap();
+    let attributes = hyperslab::edit::attributes_of(&opened("x.zarr"), "/").unwrap();
+    assert!(attributes.get("new").is_some(), "{attributes:?}");
     // Changed objects are read again.
     let mut bytes = std::fs::read(remote.local("x.h5")).unwrap();
     bytes.extend_from_slice(b"trailing");
@@ -275,6 +312,46 @@ fn the_disk_cache_saves_requests() {
 fn walk(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+/// A read sends the requests that `explain` predicts, in as many rounds.
+#[test]
+fn explained_requests_match_the_read() {
+    let remote = Remote::new();
+    for name in STORES {
+        for selection in ["[:]", "[3]", "[:, 5, 7]", "[::3, 10:50, 1]", "[0:0]"] {
+            // Small memory divides the read into several rounds.
+            for memory in [1 << 30, 700 << 10] {
+                let meter = hyperslab::Meter::default();
+                let options = RemoteOptions::default()
+                    .with_option("endpoint_url", remote.server.endpoint())
+                    .with_option("merge_gap", "100000")
+                    .with_meter(meter.clone())
+                    .with_anonymous(true);
+                let options = OpenOptions::default().with_remote(options).with_memory(memory);
+                let store = open_with(format!("s3://bucket/{name}"), &options).unwrap();
+                let array = store.array(&store.only_node().unwrap()).unwrap();
+                let selection: Selection = selection.parse().unwrap();
+                let explanation = array.explain(&selection).unwrap();
+                let before = meter.traffic().rounds;
+                let (values, requests, bytes) = remote.count(|| array.read(&selection).unwrap());
+                let rounds = meter.traffic().rounds - before;
+                let case = format!("{name} {selection:?} {memory}: {explanation:?}");
+                assert_eq!((explanation.requests, explanation.rounds), (requests as u64, rounds), "{case}");
+                assert_eq!(explanation.shape, values.shape.to_vec());
+                if name.contains("zarr") && name != "sharded.zarr" {
+                    assert!(explanation.stored_bytes >= bytes, "{case}");
+                } else {
+                    assert_eq!(explanation.stored_bytes, bytes, "{case}");
+                }
+            }
+        }
+    }
+    // Of a local file, adjacent ranges count once.
+    let store = open(remote.local("x.h5")).unwrap();
+    let explanation = store.array(&store.only_node().unwrap()).unwrap().explain(&Selection::all()).unwrap();
+    assert_eq!((explanation.chunks, explanation.rounds), (128, 0));
+    assert!(explanation.requests <= 128 && explanation.stored_bytes < 140_000, "{explanation:?}");
 }
 
 /// A run sends the requests that `explain` predicts.

@@ -13,6 +13,7 @@ Examples:
   tet read data.tet /t '[0, 10:20, ::2]'   by position, as in NumPy
   tet read data.tet /t 'time[3:7]'         along a named dimension
   tet read data.tet /t 'x=-5..5'           by coordinate label, both ends included
+  tet read s3://bucket/data.zarr /t '[3]' --explain
   tet read data.tet /t -o out.npy          .npy, .json, .csv, .arrow or .parquet by extension
   tet read trades.tdb 'day=2020-01..2020-02' --columns price,volume
   tet read cells.tiledb --where \"count > 50 and type == 'NK'\"
@@ -74,6 +75,10 @@ pub(crate) struct ReadArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Show the chunks, bytes, requests and memory that the read needs, without reading values
+    #[arg(long, conflicts_with_all = ["output", "columns", "conditions"])]
+    pub(crate) explain: bool,
 
     /// Memory limit for the result, such as 4GiB
     #[arg(long, value_name = "SIZE", hide_short_help = true)]

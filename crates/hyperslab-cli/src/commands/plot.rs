@@ -35,8 +35,11 @@ pub(crate) fn run(args: &PlotArgs) -> Result<Answer> {
     let figure = plot(&store, &node, &selection, &options(args, pixels)?)?;
     match &args.output {
         Some(path) => {
-            figure.write(path, size, args.scale, args.force)?;
-            output::report(|err| writeln!(err, "{} {}", paint::good("✓"), path.display()))?;
+            super::write_at(path, args.force, &args.open, |path, force| {
+                figure.write(path, size, args.scale, force)
+            })?;
+            let name = hyperslab::location_name(path);
+            output::report(|err| writeln!(err, "{} {name}", paint::good("✓")))?;
         }
         None if args.json => output::print_json(&figure.to_json())?,
         None => {

@@ -324,20 +324,22 @@ fn save(
                 "an .npy file holds the answers of one operation; .csv, .json, .parquet and .arrow files hold several",
             ));
         }
-        return rows::write(Found::rows_of(found, array, selection)?, path, args.force);
+        let rows = Found::rows_of(found, array, selection)?;
+        return super::write_at(path, args.force, &args.open, |path, force| rows::write(rows, path, force));
     };
     let mut values = only.values()?;
     let labelled =
         only.axes.iter().any(|axis| axis.labels.is_some()) || only.edges.is_some() || array.has_labels();
     let is_csv = path.extension().is_some_and(|ending| ending == "csv");
     if !rows::takes_elements(path, &values.dtype) || is_csv && labelled && !only.axes.is_empty() {
-        return rows::write(only.rows(array, selection)?, path, args.force);
+        let rows = only.rows(array, selection)?;
+        return super::write_at(path, args.force, &args.open, |path, force| rows::write(rows, path, force));
     }
     // NumPy files have no missing elements; among floats, NaN marks them.
     if path.extension().is_some_and(|ending| ending == "npy") && values.dtype == DType::Float64 {
         values.elements.validity = None;
     }
-    export::write(&values, path, args.force)
+    super::write_at(path, args.force, &args.open, |path, force| export::write(&values, path, force))
 }
 
 fn show(args: &QueryArgs, found: &[Found]) -> Result<()> {
@@ -394,15 +396,20 @@ fn first(texts: &[String]) -> String {
 fn explain(args: &QueryArgs, queries: &[Query], array: &ArrayReader) -> Result<Answer> {
     let explained = queries
         .iter()
-        .map(|query| Ok((query, query.plan(array)?.explain(array)?)))
-        .collect::<Result<Vec<(&Query, Explanation)>>>()?;
-    if args.json {
+        .map(|query| Ok((query.operation.name(), query.plan(array)?.explain(array)?)))
+        .collect::<Result<Vec<_>>>()?;
+    show_explanations(args.json, &explained)?;
+    Ok(Answer::Yes)
+}
+
+/// Shows the costs of operations, by name.
+pub(super) fn show_explanations(as_json: bool, explained: &[(&str, Explanation)]) -> Result<()> {
+    if as_json {
         let all: Vec<Value> = explained
             .iter()
-            .map(|(query, explained)| json!({"operation": query.operation.name(), "plan": explained}))
+            .map(|(operation, explained)| json!({"operation": operation, "plan": explained}))
             .collect();
-        output::print_json(&if let [only] = all.as_slice() { only.clone() } else { json!(all) })?;
-        return Ok(Answer::Yes);
+        return output::print_json(&if let [only] = all.as_slice() { only.clone() } else { json!(all) });
     }
     output::print(|out| {
         let mut table = pretty::Table::new(&[
@@ -418,9 +425,9 @@ fn explain(args: &QueryArgs, queries: &[Query], array: &ArrayReader) -> Result<A
             ">memory",
             "answer",
         ]);
-        for (query, explained) in &explained {
+        for (operation, explained) in explained {
             table.row(vec![
-                query.operation.name().to_owned(),
+                (*operation).to_owned(),
                 explained.chunks.to_string(),
                 explained.skipped.to_string(),
                 explained.unwritten.to_string(),
@@ -434,6 +441,5 @@ fn explain(args: &QueryArgs, queries: &[Query], array: &ArrayReader) -> Result<A
             ]);
         }
         table.write(out)
-    })?;
-    Ok(Answer::Yes)
+    })
 }

@@ -31,6 +31,9 @@ pub(crate) fn run(args: &ReadArgs) -> Result<Answer> {
         read_rows(args, &store.reader(Arc::clone(array)).table(&selection)?, &Selection::all())?;
         return Ok(Answer::Yes);
     }
+    if !matches!(found, Node::Array(_)) && args.explain {
+        return Err(Error::invalid(format!("{node} is {}; --explain applies to arrays", found.kind().one())));
+    }
     if !matches!(found, Node::Table(_)) && !args.conditions.is_empty() {
         return Err(Error::invalid(format!(
             "{node} is {}; --where only applies to tables and arrays of structs",
@@ -41,6 +44,10 @@ pub(crate) fn run(args: &ReadArgs) -> Result<Answer> {
         Node::Array(array) => {
             let stored = store.reader(array);
             let reader = reader(args, stored)?;
+            if args.explain {
+                super::query::show_explanations(args.json, &[("read", reader.explain(&selection)?)])?;
+                return Ok(Answer::Yes);
+            }
             read_array(args, &reader, &selection)?;
         }
         Node::Table(_) => {
@@ -65,7 +72,13 @@ fn read_rows(args: &ReadArgs, table: &TableReader, selection: &Selection) -> Res
 
 /// Where the rows go.
 fn target(args: &ReadArgs) -> Target<'_> {
-    Target { output: args.output.as_deref(), force: args.force, json: args.json, full: args.full }
+    Target {
+        output: args.output.as_deref(),
+        force: args.force,
+        open: &args.open,
+        json: args.json,
+        full: args.full,
+    }
 }
 
 fn read_array(args: &ReadArgs, reader: &ArrayReader, selection: &Selection) -> Result<()> {
@@ -73,7 +86,9 @@ fn read_array(args: &ReadArgs, reader: &ArrayReader, selection: &Selection) -> R
         return super::rows::put(reader.rows(selection)?.project(columns)?, target(args));
     }
     if let Some(path) = args.output.as_deref().filter(|path| rows::as_rows(path, reader)) {
-        return rows::write(reader.rows(selection)?, path, args.force);
+        return super::write_at(path, args.force, &args.open, |path, force| {
+            rows::write(reader.rows(selection)?, path, force)
+        });
     }
     let mut values = reader.read(selection)?;
     if !is_npy(args) {
@@ -83,7 +98,9 @@ fn read_array(args: &ReadArgs, reader: &ArrayReader, selection: &Selection) -> R
         }
     }
     match &args.output {
-        Some(path) => export::write(&values, path, args.force),
+        Some(path) => {
+            super::write_at(path, args.force, &args.open, |path, force| export::write(&values, path, force))
+        }
         None if args.json => output::print_through(|out| export::write_json(&values, &mut &mut *out)),
         None => show(&values, args.full),
     }

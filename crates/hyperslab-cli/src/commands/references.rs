@@ -12,7 +12,9 @@ pub(crate) fn run(args: &ReferencesArgs) -> Result<Answer> {
     options.url = args.url.clone().unwrap_or(options.url);
     options.inline_limit = args.inline_limit.unwrap_or(options.inline_limit);
     match &args.output {
-        Some(target) => references::write(&store, &options, target, args.force)?,
+        Some(target) => super::write_at(target, args.force, &args.open, |target, force| {
+            references::write(&store, &options, target, force)
+        })?,
         None => output::print_json(&references::to_json(&store, &options)?)?,
     }
     Ok(Answer::Yes)

@@ -7,6 +7,7 @@ use hyperslab::driver::element_to_text;
 use hyperslab::rows::{self, Rows};
 use hyperslab::{Batch, Column, DType, Result, RowCondition};
 
+use crate::args::OpenOptionsArgs;
 use crate::{output, paint, pretty};
 
 /// Rows shown at each end of a long table.
@@ -19,6 +20,8 @@ const WIDTH: usize = 40;
 pub(super) struct Target<'a> {
     pub(super) output: Option<&'a Path>,
     pub(super) force: bool,
+    /// The options for an output at a URL.
+    pub(super) open: &'a OpenOptionsArgs,
     pub(super) json: bool,
     pub(super) full: bool,
 }
@@ -39,7 +42,9 @@ pub(super) fn condition(texts: &[String]) -> Result<Option<RowCondition>> {
 /// Writes rows to their destination.
 pub(super) fn put(rows: Rows<'_>, target: Target<'_>) -> Result<()> {
     match target.output {
-        Some(path) => rows::write(rows, path, target.force),
+        Some(path) => {
+            super::write_at(path, target.force, target.open, |path, force| rows::write(rows, path, force))
+        }
         None if target.json => output::print_through(|out| rows::write_json(rows, out)),
         None => show(rows, target.full),
     }

@@ -15,19 +15,17 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Answer> {
     let options = super::open_options(&args.open)?.with_mapped(false);
     let mut verified = verify_path(&args.open.path, &options, depth)?;
     if let Some(file) = &args.against {
-        verified.compare(&options, &Record::read(file)?)?;
+        verified.compare(&options, &Record::read_at(file, &options)?)?;
     }
     if let Some(file) = &args.record {
         if !verified.report.ok() {
             return Err(Error::invalid(format!("{} is damaged, so nothing was recorded", verified.path)));
         }
-        let inside = |file: &Path| {
-            Some(file.parent()?.canonicalize().ok()?.starts_with(args.open.path.canonicalize().ok()?))
-        };
-        if inside(&std::path::absolute(file).unwrap_or_else(|_| file.clone())) == Some(true) {
-            return Err(Error::invalid(format!("{} is inside the store", file.display())));
+        if is_inside(file, &args.open.path) {
+            return Err(Error::invalid(format!("{} is inside the store", hyperslab::location_name(file))));
         }
-        Record::of(&hyperslab::open_with(&args.open.path, &options)?)?.write(file)?;
+        let record = Record::of(&hyperslab::open_with(&args.open.path, &options)?)?;
+        super::write_at(file, true, &args.open, |file, _| record.write(file))?;
     }
     if args.json {
         output::print_json(&verified.to_json())?;
@@ -35,6 +33,16 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Answer> {
         output::print(|out| show(&verified, args.quiet, out))?;
     }
     Ok(if verified.report.ok() { Answer::Yes } else { Answer::No })
+}
+
+/// Returns true if a file is inside a store, or is the store.
+fn is_inside(file: &Path, store: &Path) -> bool {
+    if hyperslab::is_remote(file) || hyperslab::is_remote(store) {
+        return file.starts_with(store);
+    }
+    let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    let folder = file.parent().and_then(|folder| folder.canonicalize().ok());
+    folder.zip(store.canonicalize().ok()).is_some_and(|(folder, store)| folder.starts_with(store))
 }
 
 pub(crate) fn show(verified: &Verified, quiet: bool, out: &mut dyn Write) -> io::Result<()> {

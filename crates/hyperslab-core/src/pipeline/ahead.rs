@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::chunk::BlobCache;
 use super::{ChunkList, ChunkVisitor, Context, Located, check_fetched, spans_of};
-use crate::{Array, Error, Result, Span};
+use crate::{Array, ChunkCoord, Error, Result, Span};
 
 /// The target size of a group in stored bytes. A single chunk may be larger.
 const GROUP_BYTES: u64 = 8 << 20;
@@ -29,8 +29,7 @@ pub(super) fn visit(
     blobs: &mut BlobCache,
     visitor: &mut impl ChunkVisitor,
 ) -> Result<()> {
-    let share = context.memory / GROUPS / context.threads.count().max(1);
-    let groups = groups(array, list, located, GROUP_BYTES.min(share).max(1))?;
+    let groups = groups(array, list, located, group_bytes(context))?;
     if let [group] = &groups[..] {
         context.check_cancelled()?;
         for (position, stored) in group.positions.clone().zip(fetch(array, &group.spans)?) {
@@ -82,6 +81,65 @@ pub(super) fn list_spans(
         }
     }
     Ok(())
+}
+
+/// A round of requests that [`visit`] would send, for the chunks of one group.
+#[derive(Debug, Clone, Default)]
+pub struct FetchRound {
+    /// The spans to fetch.
+    pub spans: Vec<Span>,
+    /// The decoded size of the chunks whose stored size is unknown.
+    pub unknown: u64,
+    /// The decoded size of all chunks.
+    pub decoded: u64,
+    /// The number of chunks that were never written.
+    pub unwritten: u64,
+}
+
+/// The rounds in which [`visit_chunks`](super::visit_chunks) would fetch these chunks. Locates them, but fetches none.
+///
+/// # Errors
+///
+/// As [`locate`](super::locate); [`Cancelled`](Error::Cancelled) if the operation was cancelled.
+pub fn fetch_rounds(
+    array: &dyn Array,
+    list: &impl ChunkList,
+    range: Range<u64>,
+    context: &Context,
+) -> Result<Vec<FetchRound>> {
+    let mut rounds = Vec::new();
+    let mut start = range.start;
+    while start < range.end {
+        let end = range.end.min(start.saturating_add(super::batch_of(array)));
+        context.check_cancelled()?;
+        let numbers: Vec<u64> = (start..end).collect();
+        let coords: Vec<ChunkCoord> = numbers.iter().map(|number| list.coord(*number)).collect();
+        let references = super::locate(array, &coords)?;
+        let located = Located { numbers: &numbers, coords: &coords, references: &references, known: &[] };
+        for group in groups(array, list, &located, group_bytes(context))? {
+            let mut round = FetchRound::default();
+            for (position, spans) in group.positions.zip(group.spans) {
+                if references[position].is_none() {
+                    round.unwritten += 1;
+                    continue;
+                }
+                let decoded = array.schema().decoded_bytes(&coords[position]).unwrap_or(0) as u64;
+                round.decoded = round.decoded.saturating_add(decoded);
+                let unknown = spans.iter().filter(|span| span.is_whole()).count() as u64;
+                round.unknown = round.unknown.saturating_add(decoded.saturating_mul(unknown));
+                round.spans.extend(spans);
+            }
+            rounds.push(round);
+        }
+        start = end;
+    }
+    Ok(rounds)
+}
+
+/// The target size of a group in an operation with this context.
+fn group_bytes(context: &Context) -> u64 {
+    let share = context.memory / GROUPS / context.threads.count().max(1);
+    GROUP_BYTES.min(share).max(1)
 }
 
 /// Divides the located chunks into groups of about this many stored bytes.

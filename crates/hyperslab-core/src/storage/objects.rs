@@ -123,8 +123,21 @@ pub trait Storage: Send + Sync + Debug {
         let _ = keys;
     }
 
+    /// Announces that everything below this key will be listed soon, at any depth, if there are at most this many objects. Remote
+    /// storage then lists all of it at once.
+    fn prefetch_tree(&self, key: &str, most: usize) {
+        let _ = (key, most);
+    }
+
     /// Returns true if the storage is on another machine, where each request has a high latency.
     fn is_remote(&self) -> bool {
+        false
+    }
+
+    /// Returns true if this object was read before, in this run or by an earlier one that left it in a cache. It may have changed or
+    /// disappeared since.
+    fn remembers(&self, key: &str) -> bool {
+        let _ = key;
         false
     }
 

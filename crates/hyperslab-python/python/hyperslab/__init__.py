@@ -28,6 +28,7 @@ from hyperslab._change import append_along, concat, evolve, remove, rename, set_
 from hyperslab._grow import GrowingArray
 from hyperslab._native import Array, ArrayWriter, Geometry, Rows, Table, __version__, _after_fork, formats
 from hyperslab._references import references
+from hyperslab._storage import provide_credentials
 from hyperslab._store import ChunkRefs, Group, Store, open, open_array
 from hyperslab._threads import threads
 from hyperslab._write import File, NewGroup, Writer, append, convert, create, diff, verify
@@ -65,6 +66,7 @@ __all__ = [
     "formats",
     "open",
     "open_array",
+    "provide_credentials",
     "references",
     "remove",
     "rename",

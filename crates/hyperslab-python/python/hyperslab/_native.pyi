@@ -54,6 +54,8 @@ class Store:
         key: bytes | None = None,
         external: str = "beside",
         storage_options: Sequence[tuple[str, str]] | None = None,
+        secrets: Sequence[tuple[str, str]] | None = None,
+        withheld: Sequence[str] | None = None,
         anonymous: bool = False,
         opening: str | None = None,
     ) -> Store: ...

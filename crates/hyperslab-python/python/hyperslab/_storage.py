@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
@@ -27,6 +28,65 @@ def flat(options: StorageOptions | None) -> list[tuple[str, str]]:
             if setting is not None:
                 found[own] = _text(own, setting)
     return sorted(found.items())
+
+
+#: Options that may be pickled. All others may be secret, such as keys, tokens and connection strings.
+_PUBLIC = frozenset(
+    "account_name allow_http allow_invalid_certificates ambient_credentials anon anonymous aws_default_region "
+    "aws_endpoint aws_endpoint_url aws_region aws_virtual_hosted_style_request azure_storage_account_name base_url "
+    "bucket cache client_id connect_timeout container_name default_region endpoint endpoint_url max_retries merge_gap "
+    "profile read_timeout region region_name request_payer requester_pays retry_timeout skip_signature tenant_id "
+    "timeout use_emulator user_agent virtual_hosted_style_request".split()
+)
+
+#: Secrets of this process by opening, so that a store can be unpickled where it was opened. The oldest are forgotten.
+_given: OrderedDict[str, list[tuple[str, str]]] = OrderedDict()
+_MOST_GIVEN = 4096
+
+#: Options for unpickled stores by the start of their URL.
+_provided: dict[str, list[tuple[str, str]]] = {}
+
+
+def split(options: list[tuple[str, str]], opening: str | None) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
+    """The options that may be pickled, and the names of the others, which this process remembers for the opening.
+
+    >>> split([("endpoint_url", "http://localhost"), ("secret", "hush")], "docs")
+    ([('endpoint_url', 'http://localhost')], ('secret',))
+    >>> recalled("s3://bucket/x.zarr", ("secret",), "docs")
+    [('secret', 'hush')]
+    """
+    # A proxy may be given with a password.
+    secrets = [(name, value) for name, value in options if name.lower() not in _PUBLIC or "@" in value]
+    if secrets and opening is not None:
+        _given[opening] = secrets
+        while len(_given) > _MOST_GIVEN:
+            _given.popitem(last=False)
+    names = tuple(name for name, _ in secrets)
+    return [(name, value) for name, value in options if name not in names], names
+
+
+def recalled(path: str, withheld: tuple[str, ...], opening: str | None) -> list[tuple[str, str]] | None:
+    """The options that a pickle does not contain: those given when the store was opened in this process, or those that
+    :func:`provide_credentials` was given. ``None`` if there are none."""
+    if not withheld:
+        return []
+    if opening in _given:
+        return _given[opening]
+    starts = [start for start in _provided if path.startswith(start)]
+    return _provided[max(starts, key=len)] if starts else None
+
+
+def provide_credentials(url: str, storage_options: StorageOptions) -> None:
+    """Give this process the credentials for stores that it unpickles, for URLs that start with ``url``.
+
+    Pickles of stores and arrays never contain keys, tokens or other secrets from ``storage_options``. A process that
+    unpickles them takes its credentials from the environment (``AWS_ACCESS_KEY_ID`` …), from profile files, or from this
+    function, called on each worker: ``client.run(hyperslab.provide_credentials, "s3://bucket", options)``.
+
+    >>> import hyperslab
+    >>> hyperslab.provide_credentials("s3://bucket", {"key": "…", "secret": "…"})
+    """
+    _provided[url] = flat(storage_options)
 
 
 def located(

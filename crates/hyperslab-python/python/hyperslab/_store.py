@@ -12,7 +12,7 @@ from hyperslab import _native
 from hyperslab._errors import HyperslabError, InvalidError, NotFoundError
 from hyperslab._native import Array
 from hyperslab._native import Store as _NativeStore
-from hyperslab._storage import check_remote, flat, located, new_opening
+from hyperslab._storage import check_remote, flat, located, new_opening, recalled, split
 
 if TYPE_CHECKING:
     import numpy as np
@@ -196,25 +196,42 @@ class Store(Group):
         storage_options: StorageOptions | None = None,
         anonymous: bool = False,
         _opening: str | None = None,
+        _withheld: tuple[str, ...] = (),
     ) -> None:
         times = (0, at) if isinstance(at, int) else at
         path, storage_options = located(path, storage_options)
         settings = flat(storage_options)
         check_remote(settings, anonymous, path)
-        native = _native.Store(
-            path,
-            format=format,
-            mapped=mapped,
-            views=views,
-            threads=threads,
-            memory=memory,
-            at=times,
-            key=key,
-            external=external,
-            storage_options=settings,
-            anonymous=anonymous,
-            opening=_opening or new_opening(path),
-        )
+        opening = _opening or new_opening(path)
+        # Options of a pickle have been split before.
+        settings, withheld = split(settings, opening) if not _withheld else (settings, _withheld)
+        secrets = recalled(path, withheld, opening)
+        try:
+            native = _native.Store(
+                path,
+                format=format,
+                mapped=mapped,
+                views=views,
+                threads=threads,
+                memory=memory,
+                at=times,
+                key=key,
+                external=external,
+                storage_options=settings,
+                secrets=secrets,
+                withheld=withheld,
+                anonymous=anonymous,
+                opening=opening,
+            )
+        except HyperslabError as error:
+            is_refused = any(text in error.message for text in ("no credentials", "access denied"))
+            if secrets is not None or not is_refused:
+                raise
+            raise type(error)(
+                f"{error.message}. Pickles do not contain secrets ({', '.join(withheld)}): set the environment variables of "
+                "the credentials in the process that unpickles, or call hyperslab.provide_credentials there",
+                **error.details,
+            ) from error
         super().__init__(native, "/")
 
     @property
@@ -325,7 +342,8 @@ def open(
     names. For S3 these are ``key``, ``secret``, ``token``, ``profile``, ``endpoint_url``, ``region`` and ``anon``, also
     inside ``client_kwargs``. An unknown name is an error that lists the known ones. By default, credentials come from the
     environment (``AWS_ACCESS_KEY_ID`` …) and the profile files of the AWS tools; ``anonymous=True`` sends none. Pickles
-    contain the given options, but no credentials from the environment.
+    contain no secrets: of the given options, they leave out keys, tokens and the like. Another process takes these from its
+    environment or from :func:`hyperslab.provide_credentials`. A signed URL is its own credential, and is pickled whole.
 
     >>> import hyperslab
     >>> with hyperslab.open(getfixture("path")) as store:

@@ -20,7 +20,7 @@ from xarray.core import indexing
 
 from hyperslab import _native
 from hyperslab._errors import InvalidError
-from hyperslab._storage import check_remote, flat, located, new_opening
+from hyperslab._storage import check_remote, flat, located, new_opening, split
 from hyperslab._store import Group, Store, _node, _open_cached
 
 if TYPE_CHECKING:
@@ -326,6 +326,8 @@ def _options(
     """The options that differ from the default, in a form that can be compared."""
     settings = flat(storage_options)
     check_remote(settings, anonymous, path)
+    opening = new_opening(path)
+    settings, withheld = split(settings, opening)
     given = {
         "format": format,
         "mapped": None if mapped else False,
@@ -333,6 +335,7 @@ def _options(
         "external": None if external == "beside" else external,
         "storage_options": tuple(settings) or None,
         "anonymous": anonymous or None,
-        "_opening": new_opening(path),
+        "_opening": opening,
+        "_withheld": withheld or None,
     }
     return {name: value for name, value in given.items() if value is not None}

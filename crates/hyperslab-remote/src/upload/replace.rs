@@ -15,6 +15,9 @@ use super::put::{Outcome, Target};
 use super::{AT_ONCE, Failure, Present, Upload, collect, rank, runtime};
 use crate::client::Version;
 
+/// The key of an object that is copied to see whether the server copies objects.
+const TRIAL: &str = ".trial";
+
 impl Upload {
     /// Uploads a folder, replacing the objects found before. `last` makes the new store visible, `replaced` the old
     /// one.
@@ -29,22 +32,30 @@ impl Upload {
         stop: &Arc<AtomicBool>,
     ) -> Result<()> {
         let claim = self.claim(stop)?;
-        self.check_same(present)?;
         let staged = self.beside(&format!("{:016x}.part", random()))?;
+        // A change before the claim is noticed here as well. Every listing is a round trip for each thousand objects.
         let complete = self.stage(folder, &staged, stop).and_then(|()| self.check_same(present));
-        if let Err(error) = complete {
-            // The staged objects were never visible.
-            let _ = self.remove_under(&staged);
-            return Err(error);
-        }
+        let old = match complete {
+            Ok(old) => old,
+            Err(error) => {
+                // The staged objects were never visible.
+                let _ = self.remove_under(&staged);
+                return Err(error);
+            }
+        };
+        let mut files = Vec::new();
+        collect(folder, "", &mut files)?;
+        let keys: Vec<String> = files.into_iter().map(|(key, _)| key).collect();
         let base = self.url.strip_suffix(self.key.as_str()).unwrap_or(&self.url);
-        let kept = self.exchange(folder, &staged, last, replaced).map_err(|error| {
+        let kept = self.exchange(&keys, &staged, &old, last, replaced).map_err(|error| {
             self.half_done(&format!(
                 "{error}; the old store is gone and the new one is not visible yet, but complete at {base}{staged}"
             ))
         })?;
         let was_file = present.object.is_some();
-        let removed = self.remove_except(&kept, was_file).and_then(|()| self.remove_under(&staged));
+        let removed = self
+            .remove_except(old, &kept, replaced, was_file)
+            .and_then(|()| self.remove_staged(&keys, &staged));
         drop(claim);
         removed.map_err(|error| {
             self.half_done(&format!(
@@ -65,7 +76,7 @@ impl Upload {
                 return Err(self.failed(failure));
             }
             if let Some(from) = trial {
-                let to = self.path_under(staged, ".trial")?;
+                let to = self.path_under(staged, TRIAL)?;
                 self.copy(vec![(from, to)])?;
             }
         }
@@ -75,21 +86,30 @@ impl Upload {
     /// A number that changes when any object below the store is put or removed. It does not depend on the order of
     /// the listing.
     pub(crate) fn fingerprint(&self) -> Result<u64> {
+        self.listed_fingerprint().map(|(_, fingerprint)| fingerprint)
+    }
+
+    /// The objects below the store, and their [fingerprint](Self::fingerprint).
+    fn listed_fingerprint(&self) -> Result<(Vec<Path>, u64)> {
         let found = self.client.walk(self.path("")?)?.map_err(|failure| self.failed(failure))?;
+        let paths = found.iter().map(|(path, _)| path.clone()).collect();
         let one = |(path, version): (Path, Version)| {
             let mut hasher = DefaultHasher::new();
             (path.as_ref(), version).hash(&mut hasher);
             hasher.finish()
         };
-        Ok(found.into_iter().map(one).fold(0, u64::wrapping_add))
+        Ok((paths, found.into_iter().map(one).fold(0, u64::wrapping_add)))
     }
 
-    /// Fails if another writer has changed the store since it was examined.
-    pub(super) fn check_same(&self, present: &Present) -> Result<()> {
-        if let Some(fingerprint) = present.fingerprint
-            && self.fingerprint()? != fingerprint
-        {
-            return Err(self.raced());
+    /// Fails if another writer has changed the store since it was examined. Returns its objects.
+    pub(super) fn check_same(&self, present: &Present) -> Result<Vec<Path>> {
+        let mut objects = Vec::new();
+        if let Some(fingerprint) = present.fingerprint {
+            let (found, now) = self.listed_fingerprint()?;
+            if now != fingerprint {
+                return Err(self.raced());
+            }
+            objects = found;
         }
         if let (Some(version), false) = (&present.object, self.key.is_empty()) {
             match self.client.stat_all(vec![self.path("")?])?.pop() {
@@ -100,29 +120,27 @@ impl Upload {
                 _ => return Err(self.raced()),
             }
         }
-        Ok(())
+        Ok(objects)
     }
 
     /// Hides the old store, copies the new one into place and makes it visible. Returns its objects. The server
     /// copies, so no bytes are transferred.
     fn exchange(
         &self,
-        folder: &LocalPath,
+        keys: &[String],
         staged: &str,
+        old: &[Path],
         last: &[&str],
         replaced: &[&str],
     ) -> Result<HashSet<Path>> {
-        let mut files = Vec::new();
-        collect(folder, "", &mut files)?;
         let mut stages: Vec<Vec<(Path, Path)>> = vec![Vec::new(); last.len() + 1];
         let mut kept = HashSet::new();
-        for (key, _) in &files {
+        for key in keys {
             let to = self.path(key)?;
             kept.insert(to.clone());
             stages[rank(key, last)].push((self.path_under(staged, key)?, to));
         }
         // Remove them in reverse order of their upload.
-        let old = self.objects("")?;
         for name in replaced.iter().rev() {
             // A name is that of an object or of a folder.
             let visible = self.path(name)?;
@@ -134,12 +152,28 @@ impl Upload {
         Ok(kept)
     }
 
-    /// Removes the objects of the old store that the new one does not have.
-    fn remove_except(&self, kept: &HashSet<Path>, was_file: bool) -> Result<()> {
+    /// Removes the objects of the old store that the new one does not have. Those that made it visible are gone already.
+    fn remove_except(
+        &self,
+        old: Vec<Path>,
+        kept: &HashSet<Path>,
+        replaced: &[&str],
+        was_file: bool,
+    ) -> Result<()> {
+        let gone = replaced.iter().map(|name| self.path(name)).collect::<Result<Vec<Path>>>()?;
+        let is_left =
+            |path: &Path| !kept.contains(path) && !gone.iter().any(|name| path.prefix_matches(name));
         // Some servers take the removal of an absent object of this name for the removal of the folder, and refuse it.
         let mut others = if was_file && !self.key.is_empty() { vec![self.path("")?] } else { Vec::new() };
-        others.extend(self.objects("")?.into_iter().filter(|path| !kept.contains(path)));
+        others.extend(old.into_iter().filter(is_left));
         self.remove(others)
+    }
+
+    /// Removes the objects that were staged.
+    fn remove_staged(&self, keys: &[String], staged: &str) -> Result<()> {
+        let trial = std::iter::once(TRIAL).filter(|_| !keys.is_empty());
+        let all = keys.iter().map(String::as_str).chain(trial);
+        self.remove(all.map(|key| self.path_under(staged, key)).collect::<Result<_>>()?)
     }
 
     fn copy(&self, copies: Vec<(Path, Path)>) -> Result<()> {

@@ -1,8 +1,11 @@
 //! Checks the contents of chunks. Each is fetched once, on one of all cores, decoded, and compared with its checksum and its zone
 //! map.
 
+use bytes::Bytes;
 use hyperslab_codec::checksum::{crc32c, crc32c_append};
-use hyperslab_core::{Array, Depth, Report, Result, check_in_order, chunk_weight, touch, with_scratch};
+use hyperslab_core::{
+    Array, Depth, Report, Result, check_fetched_in_order, chunk_weight, fetch_ranges, touch, with_scratch,
+};
 
 use super::Findings;
 use super::zones::Zones;
@@ -74,10 +77,20 @@ pub(super) fn check(
         (0..count).for_each(put);
         Ok(())
     };
-    let walked = check_in_order(
+    let range = |number: &u64| {
+        let row = store.file.index.row(*number)?;
+        Some(row.offset..row.offset.checked_add(row.stored_length)?)
+    };
+    let fetch = store.file.blob.is_remote().then_some(|numbers: &[u64]| {
+        let ranges: Vec<_> = numbers.iter().map(range).collect();
+        fetch_ranges(&*store.file.blob, &ranges)
+    });
+    let walked = check_fetched_in_order(
         each,
         walk,
-        |number| look.row(number).unwrap_or_default(),
+        |number| range(number).map_or(0, |range| range.end - range.start),
+        fetch,
+        |number, stored| look.row(number, stored.and_then(|mut stored| stored.pop())).unwrap_or_default(),
         |mut seen| {
             seen.problem.into_iter().for_each(|problem| findings.add(problem));
             checksums.push(seen.checksum);
@@ -103,22 +116,29 @@ struct Look<'a> {
 
 impl Look<'_> {
     /// `None` if the row itself is wrong, which has been reported.
-    fn row(&self, number: u64) -> Option<Seen> {
+    fn row(&self, number: u64, stored: Option<Bytes>) -> Option<Seen> {
         let file = &self.store.file;
         let row = file.index.row(number)?;
         let dataset = self.datasets.get(usize::try_from(row.dataset).ok()?)?.as_ref()?;
         let codec = file.check_span(number, &row).ok()?;
         let mut seen = Seen::default();
         let looked = match codec {
-            Codec::Raw => self.raw(number, &row, dataset, &mut seen),
-            _ => self.coded(number, &row, dataset, &mut seen),
+            Codec::Raw => self.raw(number, &row, dataset, stored, &mut seen),
+            _ => self.coded(number, &row, dataset, stored, &mut seen),
         };
         seen.problem = looked.err().map(|error| error.to_string());
         Some(seen)
     }
 
     /// Checks an uncompressed chunk in pieces, however large it is. Its parts are still in the cache for the second pass.
-    fn raw(&self, number: u64, row: &Row, dataset: &Readable, seen: &mut Seen) -> Result<()> {
+    fn raw(
+        &self,
+        number: u64,
+        row: &Row,
+        dataset: &Readable,
+        stored: Option<Bytes>,
+        seen: &mut Seen,
+    ) -> Result<()> {
         let file = &self.store.file;
         let schema = dataset.array.schema();
         // Zone maps only apply to chunks of the right size; others have been reported.
@@ -126,7 +146,10 @@ impl Look<'_> {
         let (mut checksum, mut found) = (0, Statistics::of(&schema.dtype, &[], None));
         for start in (0..row.stored_length).step_by(PIECE) {
             let length = (row.stored_length - start).min(PIECE as u64);
-            let piece = file.blob.read_at(row.offset + start, length)?;
+            let piece = match &stored {
+                Some(stored) => stored.slice(start as usize..(start + length) as usize),
+                None => file.blob.read_at(row.offset + start, length)?,
+            };
             if !self.checksums {
                 touch(&piece);
             }
@@ -147,9 +170,19 @@ impl Look<'_> {
         Ok(())
     }
 
-    fn coded(&self, number: u64, row: &Row, dataset: &Readable, seen: &mut Seen) -> Result<()> {
+    fn coded(
+        &self,
+        number: u64,
+        row: &Row,
+        dataset: &Readable,
+        stored: Option<Bytes>,
+        seen: &mut Seen,
+    ) -> Result<()> {
         let file = &self.store.file;
-        let stored = file.blob.read_at(row.offset, row.stored_length)?;
+        let stored = match stored {
+            Some(stored) => stored,
+            None => file.blob.read_at(row.offset, row.stored_length)?,
+        };
         seen.checksum = self.checksums.then(|| crc32c(&stored));
         let schema = dataset.array.schema();
         file.check_row(number, row, schema)?;

@@ -1,9 +1,10 @@
 //! Checks the tiles of one field: decodes them on all cores and compares them with their statistics and boxes.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hyperslab_core::{Blob, BlobKey, Elements, Place, Result, product, touch, with_scratch};
+use hyperslab_core::{Blob, BlobKey, Elements, Place, Result, fetch_ranges, product, touch, with_scratch};
 use smallvec::SmallVec;
 
 use super::boxes::Boxes;
@@ -74,12 +75,46 @@ impl<'a> Tiles<'a> {
         cells(self.fragment, 0).saturating_mul(self.codecs.cell) as u64
     }
 
-    /// Checks that the tile decodes and matches its metadata.
-    pub(super) fn check(&self, tile: usize) -> Result<Seen> {
+    /// Returns true if reading tiles one by one takes a round trip each.
+    pub(super) fn is_remote(&self) -> bool {
+        self.files.iter().any(|file| file.blob.is_remote())
+    }
+
+    /// The stored size of a tile; zero if it is unknown.
+    pub(super) fn stored_bytes(&self, tile: usize) -> u64 {
+        self.files.iter().filter_map(|file| self.range(file, tile)).map(|range| range.end - range.start).sum()
+    }
+
+    fn range(&self, file: &TileFile, tile: usize) -> Option<Range<u64>> {
+        let (offset, length) = self.fragment.span_among(&file.offsets, self.field, file.part, tile).ok()?;
+        Some(offset..offset.checked_add(length)?)
+    }
+
+    /// The stored bytes of these tiles, for each of its files. `None` for a tile that cannot be fetched.
+    pub(super) fn fetch(&self, tiles: &[usize]) -> Vec<Option<Vec<Bytes>>> {
+        let mut all: Vec<Option<Vec<Bytes>>> = vec![Some(Vec::new()); tiles.len()];
+        for file in &self.files {
+            let ranges: Vec<_> = tiles.iter().map(|tile| self.range(file, *tile)).collect();
+            let mut fetched = fetch_ranges(&*file.blob, &ranges);
+            fetched.resize(tiles.len(), None);
+            for (own, more) in all.iter_mut().zip(fetched) {
+                *own = own.take().zip(more).map(|(own, more)| own.into_iter().chain(more).collect());
+            }
+        }
+        all
+    }
+
+    /// Checks that the tile decodes and matches its metadata. `fetched` are its stored bytes, for each of its files, if they were
+    /// fetched.
+    pub(super) fn check(&self, tile: usize, fetched: Option<Vec<Bytes>>) -> Result<Seen> {
         let (mut stored, mut offsets): (SmallVec<[Bytes; 1]>, SmallVec<[u64; 1]>) = Default::default();
+        let mut fetched = fetched.map(Vec::into_iter);
         for file in &self.files {
             let (offset, length) = self.fragment.span_among(&file.offsets, self.field, file.part, tile)?;
-            stored.push(file.blob.read_at(offset, length)?);
+            stored.push(match fetched.as_mut().and_then(Iterator::next) {
+                Some(bytes) => bytes,
+                None => file.blob.read_at(offset, length)?,
+            });
             offsets.push(offset);
         }
         let places: SmallVec<[Place<'_>; 1]> = self

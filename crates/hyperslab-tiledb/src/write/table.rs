@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::storage::{StageOptions, StageWriter, StagedChange, StagedFolder};
-use hyperslab_core::{Batch, Bound, Column, DType, Elements, Error, Result, RowOrder, TableSink, TableSpec};
+use hyperslab_core::{
+    Batch, Bound, Column, DType, Elements, Error, Result, RowOrder, Storage, TableSink, TableSpec,
+};
 
 use super::enumeration::{self, NewEnumeration};
 use super::fragment::Extra;
@@ -110,19 +112,42 @@ pub fn create_table(path: &Path, spec: &TableSpec, options: WriteOptions) -> Res
 ///
 /// [`NotFound`](Error::NotFound) if there is none; [`Invalid`](Error::Invalid) for a dense array.
 pub fn append_table(path: &Path, memory: u64, options: WriteOptions) -> Result<TileDbTable> {
-    let open = OpenOptions { key: options.key.clone(), ..OpenOptions::default() };
     let directory = Arc::new(hyperslab_core::LocalStorage::new(path));
+    append_rows(directory, || StagedChange::open(path), memory, options)
+}
+
+/// Like [`append_table`], for an array that is not on this machine. Nothing else may change it meanwhile.
+///
+/// # Errors
+///
+/// As [`append_table`].
+pub fn append_table_elsewhere(
+    storage: Arc<dyn Storage>,
+    change: StagedChange,
+    memory: u64,
+    options: WriteOptions,
+) -> Result<TileDbTable> {
+    append_rows(storage, || Ok(change), memory, options)
+}
+
+fn append_rows(
+    directory: Arc<dyn Storage>,
+    change: impl FnOnce() -> Result<StagedChange>,
+    memory: u64,
+    options: WriteOptions,
+) -> Result<TileDbTable> {
+    let open = OpenOptions { key: options.key.clone(), ..OpenOptions::default() };
     let array = Arc::new(OpenArray::open(directory, String::new(), open)?);
     if array.schema.kind != ArrayKind::Sparse {
         return Err(Error::invalid(format!(
             "{} is a dense array; rows are added to sparse ones",
-            path.display()
+            array.name
         )));
     }
     let columns = crate::sparse::columns(&array);
     // Leave an earlier millisecond for a new schema, which must precede the first fragment.
     let time = super::time_of(&array, &options)?;
-    let change = StagedChange::open(path)?;
+    let change = change()?;
     let (schema, schema_name) = schema_to_write(change.writer(), &array, options.key.as_ref())?;
     Ok(TileDbTable {
         stage: Stage::Change(change),

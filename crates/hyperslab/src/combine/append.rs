@@ -170,7 +170,7 @@ fn append_remote(
     options: &AppendOptions,
     progress: &Progress,
 ) -> Result<AppendReport> {
-    use crate::convert::upload::{change_directory, change_file, format_at, with_copy, with_sink};
+    use crate::upload::{change_directory, change_file, format_at, with_copy, with_sink};
 
     let target = Path::new(url);
     let own = &options.combine.open.remote;

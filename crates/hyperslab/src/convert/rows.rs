@@ -41,13 +41,20 @@ pub fn convert_to_rows(
     options: &ConvertOptions,
     progress: &Progress,
 ) -> Result<ConvertReport> {
-    crate::location::check_local(target, "writing rows to")?;
     if options.shapes_arrays() || options.append {
         return Err(Error::invalid(format!(
             "{} is a file of rows: chunks, shards, filters and appending do not apply to it",
-            target.display()
+            crate::location_name(target)
         )));
     }
+    #[cfg(feature = "remote")]
+    if let Some(url) = crate::location::remote_url(target) {
+        let local_options = ConvertOptions { replace: false, sync: false, ..options.clone() };
+        return crate::upload::write_to(url, &options.remote, options.replace, progress, |local| {
+            convert_to_rows(source, local, &local_options, progress)
+        });
+    }
+    crate::location::check_local(target, "writing rows to")?;
     if let Some((view, options)) = chosen::view(source, options)? {
         return convert_to_rows(&view, target, &options, progress);
     }

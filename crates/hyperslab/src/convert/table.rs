@@ -1,7 +1,12 @@
 //! Converts tables to formats with tables: new tables, and more rows for existing ones.
 
 use std::path::Path;
+#[cfg(feature = "remote")]
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+#[cfg(feature = "remote")]
+use hyperslab_core::{Storage, storage::StagedChange};
 
 use hyperslab_core::{
     Batch, Bound, Column, DType, Elements, Error, Node, Result, RowOrder, Scan, Selection, TableSink,
@@ -42,7 +47,7 @@ impl TableOptions {
 
 /// The table to convert, and the selection of its rows, if the source's node is one. An array of structs is a table with a column per member if it becomes rows:
 /// the options name dimensions, or rows are added to a table.
-pub(super) fn table_of(
+pub(crate) fn table_of(
     source: &OpenStore,
     target: &Path,
     options: &ConvertOptions,
@@ -81,15 +86,51 @@ pub(super) fn convert(
 ) -> Result<ConvertReport> {
     let options = &ConvertOptions { selection, ..options.clone() };
     let adds = options.append && target.symlink_metadata().is_ok();
-    let mut sink =
-        if adds { add_to(table, target, format, options)? } else { new(table, target, format, options)? };
+    let sink = if adds {
+        let create = CreateOptions::default().with_append(true).with_sync(options.sync);
+        add_to(table, target, options, || format.driver().append_table(target, options.memory, &create))?
+    } else {
+        new(table, target, format, options)?
+    };
+    write(table, target, options, progress, sink, adds)
+}
+
+/// Adds the rows of a table to a store at a URL.
+#[cfg(feature = "remote")]
+pub(crate) fn append_elsewhere(
+    table: &TableReader,
+    (url, format): (&Path, Format),
+    (storage, change): (Arc<dyn Storage>, StagedChange),
+    options: &ConvertOptions,
+    progress: &Progress,
+) -> Result<ConvertReport> {
+    let create = CreateOptions::default().with_append(true);
+    let sink = add_to(table, url, options, || {
+        format.driver().append_table_elsewhere(storage, change, options.memory, &create)
+    })?;
+    write(table, url, options, progress, sink, true)
+}
+
+/// Writes the rows of a table. If the table exists, `adds` is set.
+fn write(
+    table: &TableReader,
+    target: &Path,
+    options: &ConvertOptions,
+    progress: &Progress,
+    mut sink: Box<dyn TableSink>,
+    adds: bool,
+) -> Result<ConvertReport> {
     let mut wanted = sink.columns().to_vec();
     let names: Vec<String> = wanted.iter().map(|column| column.name.clone()).collect();
     let own = |name: &String| {
         let found = table.schema().columns.iter().find(|column| column.name == *name);
         found.cloned().ok_or_else(|| {
             let why = no_column(name, &table.schema().columns);
-            Error::invalid(format!("{}: {why}; {} has this column", table.inner().name(), target.display()))
+            Error::invalid(format!(
+                "{}: {why}; {} has this column",
+                table.inner().name(),
+                crate::location_name(target)
+            ))
         })
     };
     let own = names.iter().map(own).collect::<Result<Vec<Column>>>()?;
@@ -179,24 +220,22 @@ fn new(
 fn add_to(
     table: &TableReader,
     target: &Path,
-    format: Format,
     options: &ConvertOptions,
+    open: impl FnOnce() -> Result<Box<dyn TableSink>>,
 ) -> Result<Box<dyn TableSink>> {
     if !options.table.is_empty() || options.filters.is_some() {
         return Err(Error::invalid(format!(
             "{} already exists; its dimensions, order, duplicates and filters cannot be changed",
-            target.display()
+            crate::location_name(target)
         )));
     }
-    crate::location::check_local(target, "adding rows to")?;
-    let create = CreateOptions::default().with_append(true).with_sync(options.sync);
-    let sink = format.driver().append_table(target, options.memory, &create)?;
+    let sink = open()?;
     if let Some(more) =
         table.schema().columns.iter().find(|column| sink.columns().iter().all(|own| own.name != column.name))
     {
         return Err(Error::invalid(format!(
             "{} has no column {}, which {} has; it has {}",
-            target.display(),
+            crate::location_name(target),
             more.name,
             table.inner().name(),
             sink.columns().iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ")

@@ -25,7 +25,7 @@ pub fn write(selected: &Selected, path: &Path, replace: bool) -> Result<()> {
 
 /// Like [`write`], with all staging options.
 pub(crate) fn write_staged(selected: &Selected, path: &Path, options: StageOptions) -> Result<()> {
-    let path = &*crate::location::local_path(path);
+    let path = &*crate::location::local_target(path)?;
     let ending = rows::ending(path);
     if !ENDINGS.contains(&ending.as_str()) {
         if rows::writes(path) {

@@ -39,7 +39,6 @@ static INFO: FormatInfo = FormatInfo {
         fill_values: true,
         ..Capabilities::NONE
     },
-    probe_keys: &[".zmetadata"],
     built_on: Some("zarr"),
     ..FormatInfo::new("parquet-references")
 };
@@ -51,6 +50,12 @@ impl FormatDriver for ParquetReferencesDriver {
 
     fn recognise(&self, glimpse: &Glimpse<'_>) -> Result<Recognition> {
         let Some(directory) = glimpse.directory() else { return Ok(Recognition::No) };
+        // Not a request for each Zarr store on remote storage.
+        for key in ["zarr.json", ".zarray"] {
+            if directory.is_remote() && directory.remembers(key) && directory.size(key)?.is_some() {
+                return Ok(Recognition::No);
+            }
+        }
         let Some(text) = directory.read(".zmetadata")? else { return Ok(Recognition::No) };
         let has = |word: &[u8]| text.windows(word.len()).any(|window| window == word);
         Ok(has(b"\"record_size\"").into())

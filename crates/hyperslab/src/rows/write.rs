@@ -71,7 +71,7 @@ pub fn write(rows: Rows<'_>, path: &Path, replace: bool) -> Result<()> {
 
 /// Like [`write`], with all staging options.
 pub(crate) fn write_staged(rows: Rows<'_>, path: &Path, options: StageOptions) -> Result<()> {
-    let path = &*crate::location::local_path(path);
+    let path = &*crate::location::local_target(path)?;
     let ending = ending(path);
     if !ENDINGS.contains(&ending.as_str()) {
         return Err(Error::invalid(format!(

@@ -9,7 +9,7 @@ use hyperslab_core::storage::{StageOptions, StagedFile};
 use hyperslab_core::{Array, ChunkCoord, ChunkRef, Error, Node, Report, Result, check_chunks_in_order};
 use serde::{Deserialize, Serialize};
 
-use crate::{OpenStore, hash};
+use crate::{OpenOptions, OpenStore, hash};
 
 /// The version of the document.
 const VERSION: u32 = 1;
@@ -87,14 +87,23 @@ impl Record {
         })
     }
 
-    /// Reads a record from a file.
+    /// Reads a record from a local file.
     ///
     /// # Errors
     ///
     /// [`Io`](Error::Io) if it cannot be read, [`Invalid`](Error::Invalid) if it is not a record.
     pub fn read(path: &Path) -> Result<Self> {
-        let name = path.display().to_string();
-        let bytes = std::fs::read(path).map_err(|source| Error::io(name.as_str(), source))?;
+        Self::read_at(path, &OpenOptions::default())
+    }
+
+    /// Like [`read`](Self::read), for a path or a URL.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn read_at(location: &Path, options: &OpenOptions) -> Result<Self> {
+        let name = crate::location_name(location);
+        let bytes = crate::location::read_file(location, options)?;
         let record: Self = serde_json::from_slice(&bytes)
             .map_err(|why| Error::invalid(format!("{name} is not a record of checksums: {why}")))?;
         if record.version != VERSION || record.hash != "blake3" {
@@ -112,6 +121,7 @@ impl Record {
     ///
     /// [`Io`](Error::Io) if the system reports an error.
     pub fn write(&self, path: &Path) -> Result<()> {
+        let path = &*crate::location::local_target(path)?;
         let name = path.display().to_string();
         let mut text = serde_json::to_vec_pretty(self)
             .map_err(|why| Error::invalid(format!("{name}: cannot write the record: {why}")))?;

@@ -82,18 +82,29 @@ const READ_FAULTS: [WireFault; 10] = [
     WireFault::Error(400, "ExpiredToken"),
 ];
 
+/// The selection that the tests of faults read, and what it holds.
+const FAULTY: &str = "[2, :40, :40]";
+
+/// Runs a test for each store, all at once, because most of the time is spent waiting.
+fn for_each_store(test: impl Fn(&Remote, &'static str) + Sync) {
+    std::thread::scope(|scope| {
+        for name in STORES {
+            let test = &test;
+            scope.spawn(move || test(&Remote::new(), name));
+        }
+    });
+}
+
 /// One fault at a time, at each request of a read.
 #[test]
 fn faults_during_a_read_are_survived_or_reported() {
-    let remote = Remote::new();
-    for name in STORES {
-        let expected = read(&open(remote.local(name)).unwrap(), "[2]").unwrap();
-        let answer = || remote.hasty(name).and_then(|store| read(&store, "[2]"));
+    for_each_store(|remote, name| {
+        let expected = read(&open(remote.local(name)).unwrap(), FAULTY).unwrap();
+        let answer = || remote.hasty(name).and_then(|store| read(&store, FAULTY));
         remote.server.behave(Behaviour::default());
         let (_, requests, _) = remote.count(|| answer().unwrap());
         for fault in READ_FAULTS {
-            // Of many similar requests, only the first few are tested.
-            for number in 0..requests.min(5) as u64 {
+            for number in 0..requests as u64 {
                 remote.server.behave(Behaviour::fault_at(number, fault));
                 match answer() {
                     Ok(found) => assert!(found == expected, "{name} {fault:?} at {number}"),
@@ -109,7 +120,45 @@ fn faults_during_a_read_are_survived_or_reported() {
                 }
             }
         }
-    }
+    });
+}
+
+/// A fault that lasts, from each request of a read on: the error is told, and there are no values.
+#[test]
+fn lasting_faults_during_a_read_are_reported() {
+    let faults = [
+        WireFault::Status(500),
+        WireFault::Status(429),
+        WireFault::Reset,
+        WireFault::Cut,
+        WireFault::Short,
+        WireFault::Long,
+        WireFault::Shifted,
+        WireFault::Error(400, "ExpiredToken"),
+        WireFault::Error(403, "AccessDenied"),
+    ];
+    for_each_store(|remote, name| {
+        let expected = read(&open(remote.local(name)).unwrap(), FAULTY).unwrap();
+        let answer = || remote.hasty(name).and_then(|store| read(&store, FAULTY));
+        remote.server.behave(Behaviour::default());
+        let (_, requests, _) = remote.count(|| answer().unwrap());
+        for fault in faults {
+            for number in 0..requests as u64 {
+                remote.server.behave(Behaviour::fault_from(number, fault));
+                match answer() {
+                    // Responses without a body or a range have nothing that such a fault changes.
+                    Ok(found) => {
+                        let is_of_body = matches!(
+                            fault,
+                            WireFault::Cut | WireFault::Short | WireFault::Long | WireFault::Shifted
+                        );
+                        assert!(is_of_body && found == expected, "{name} {fault:?} from {number}");
+                    }
+                    Err(error) => check_told(&error),
+                }
+            }
+        }
+    });
 }
 
 /// If a server asks clients to wait, all requests wait.
@@ -266,6 +315,30 @@ fn faults_during_a_write_leave_all_or_nothing() {
                 }
                 assert!(remote.objects(&format!(".{name}")).is_empty());
                 assert_eq!(remote.server.open_uploads(), 0);
+                remove(&remote.local(name));
+            }
+        }
+    }
+}
+
+/// A fault that lasts, from each request of a conversion on: the target is complete or is not taken for a store.
+#[test]
+fn lasting_faults_during_a_write_leave_no_partial_store() {
+    let remote = Remote::new();
+    let options = ConvertOptions::default().with_chunk_shape(vec![8, 64, 64]);
+    for name in ["lasting.h5", "lasting.zarr", "lasting.tiledb"] {
+        remote.server.behave(Behaviour::default());
+        let (_, requests, _) = remote.count(|| remote.convert_to(name, &options).unwrap());
+        remove(&remote.local(name));
+        for fault in [WireFault::Status(500), WireFault::Lost, WireFault::Error(403, "AccessDenied")] {
+            for number in 0..requests as u64 {
+                remote.server.behave(Behaviour::fault_from(number, fault));
+                let written = remote.convert_to(name, &options);
+                remote.server.behave(Behaviour::default());
+                check_told(&written.unwrap_err());
+                if open(remote.local(name)).is_ok() {
+                    check_same(&remote, name);
+                }
                 remove(&remote.local(name));
             }
         }

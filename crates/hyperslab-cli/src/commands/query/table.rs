@@ -24,8 +24,13 @@ pub(super) fn run(args: &QueryArgs, table: &TableReader, selection: Selection) -
         aggregations,
         memory: args.memory.as_deref().map(pretty::parse_bytes).transpose()?,
     };
-    let target =
-        Target { output: args.output.as_deref(), force: args.force, json: args.json, full: args.full };
+    let target = Target {
+        output: args.output.as_deref(),
+        force: args.force,
+        open: &args.open,
+        json: args.json,
+        full: args.full,
+    };
     let (found, missing) = query.run_counted(table, &Scan::default())?;
     rows::put(found, target)?;
     let missing = missing.iter().filter(|column| column.missing > 0);

@@ -4,7 +4,7 @@ use hyperslab::geometry::{self, GeometryReader, Selected, parse_box};
 use hyperslab::{Error, GeometryQuery, Result, Selection};
 
 use crate::args::ReadArgs;
-use crate::commands::rows;
+use crate::commands::{self, rows};
 use crate::{output, paint};
 
 pub(super) fn put(reader: &GeometryReader, args: &ReadArgs, selection: &Selection) -> Result<()> {
@@ -22,7 +22,9 @@ pub(super) fn put(reader: &GeometryReader, args: &ReadArgs, selection: &Selectio
     };
     let selected = reader.query(&query)?;
     match &args.output {
-        Some(path) => geometry::write(&selected, path, args.force),
+        Some(path) => commands::write_at(path, args.force, &args.open, |path, force| {
+            geometry::write(&selected, path, force)
+        }),
         None if args.json => output::print(|out| {
             serde_json::to_writer(&mut *out, &selected.to_json())?;
             writeln!(out)

@@ -11,9 +11,9 @@ use crate::OpenOptions;
 use crate::array::OpenArray;
 use crate::dense::DenseAttribute;
 use crate::group::{Group, Member};
-use crate::label;
 use crate::schema::ArrayKind;
 use crate::sparse::SparseTable;
+use crate::{label, metadata};
 
 /// The maximum nesting of groups. A limit is needed because a group can contain itself.
 const MAX_DEPTH: usize = 32;
@@ -350,13 +350,14 @@ impl Store for TileDbStore {
         match self.find(&normal)? {
             Resolved::Entry(Entry::Array(array)) => match array.schema.kind {
                 ArrayKind::Dense if Self::is_single_field(&array, &normal) => self.field(array, 0, &normal),
-                ArrayKind::Dense => Ok(Node::Group(array.attributes()?)),
+                ArrayKind::Dense => Ok(Node::Group(metadata::or_unreadable(array.attributes())?)),
                 ArrayKind::Sparse => Self::table(&array, &normal),
             },
             Resolved::Entry(Entry::Group(group)) => {
                 let (window, key) = (self.options.at, self.options.key.as_ref());
-                let attributes = crate::metadata::read(&*self.directory, &group.prefix, window, key)?;
-                Ok(Node::Group(attributes.into_iter().collect()))
+                let read = metadata::read(&*self.directory, &group.prefix, window, key);
+                let attributes = read.map(|attributes| attributes.into_iter().collect());
+                Ok(Node::Group(metadata::or_unreadable(attributes)?))
             }
             Resolved::Attribute(array, index) => self.field(array, index, &normal),
             Resolved::Label(array, index) => {

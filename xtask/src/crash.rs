@@ -16,6 +16,12 @@ pub(crate) fn power(words: &[String]) -> Outcome {
     campaign(&["power"], words)
 }
 
+/// Changes stores and compares what our reader and the reference libraries make of them. Words are passed to the campaign.
+pub(crate) fn differential(words: &[String]) -> Outcome {
+    let python = peers::python()?.display().to_string();
+    campaign(&["differential", "--python", &python], words)
+}
+
 /// Runs processes that grow one array concurrently. Words are passed to the campaign.
 pub(crate) fn race(words: &[String]) -> Outcome {
     campaign(&["race"], words)

@@ -6,6 +6,7 @@
 //! cargo xtask power     open the states that power cuts can leave of every writer; `--samples N`, `--seed S`, `--only TEXT`
 //! cargo xtask race      processes that grow one array concurrently; `--processes N`, `--rows N`, `--only TEXT`
 //! cargo xtask load      readers beside a writer; `--processes N`, `--threads N`, `--seconds S`, `--only TEXT`
+//! cargo xtask differential   change stores, and compare our reader with the reference libraries; `--seconds S`, `--seed S`, `--keep FOLDER`
 //! cargo xtask soak      repeat the offline tests with new random cases
 //! cargo xtask peers     only install the peers and the servers, under target/peers and target/servers
 //! cargo xtask python    the Python module: build the wheel, install it, run its tests
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Some("power") => crash::power(&words[1..]),
         Some("race") => crash::race(&words[1..]),
         Some("load") => crash::load(&words[1..]),
+        Some("differential") => crash::differential(&words[1..]),
         Some("soak") => test::soak(&words[1..]),
         Some("peers") => peers::python().and_then(|_| servers::folder()).map(|_| ()),
         Some("bench") => bench::run(&words[1..]),
@@ -60,7 +62,7 @@ fn main() -> ExitCode {
         Some("features") => features::run(),
         Some("fuzz") => fuzz::run(&words[1..]),
         other => Err(format!(
-            "{}: expected test, crash, power, race, load, soak, peers, page, browse, pictures, python, bench, compare, layers, features or fuzz",
+            "{}: expected test, crash, power, race, load, differential, soak, peers, page, browse, pictures, python, bench, compare, layers, features or fuzz",
             other.unwrap_or("no chore")
         )),
     };

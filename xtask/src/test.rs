@@ -12,6 +12,9 @@ const SEED: &str = "PROPTEST_RNG_SEED";
 /// The number of writers to kill.
 const KILLS: &str = "200";
 
+/// The time for stores that are changed and read by us and by the reference libraries.
+const DIFFERENTIAL_SECONDS: &str = "20";
+
 /// Runs all tests, those of the Python module last. Further words are passed to Rust's test programs, and only those
 /// run then.
 ///
@@ -36,6 +39,7 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     let outcomes = [
         crate::run::run(test.arg("--no-fail-fast")),
         crash::kill(&["--kills".to_owned(), KILLS.to_owned()]),
+        crash::differential(&["--seconds".to_owned(), DIFFERENTIAL_SECONDS.to_owned()]),
         page::browse(),
         pictures::run(&["--check".to_owned()]),
         python::run_tests(&[]),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use hyperslab::driver::closest;
 use hyperslab::{Error, Result, Traffic};
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::{paint, pretty};
 
@@ -39,8 +39,8 @@ pub(crate) fn print_through(work: impl FnOnce(&mut dyn Write) -> Result<()>) -> 
     out.flush().map_err(|source| Error::io("standard output", source))
 }
 
-/// Prints a JSON document.
-pub(crate) fn print_json(document: &Value) -> Result<()> {
+/// Prints a JSON document, which may be created while it is written.
+pub(crate) fn print_json(document: &impl Serialize) -> Result<()> {
     print(|out| {
         serde_json::to_writer_pretty(&mut *out, document)?;
         writeln!(out)

@@ -10,11 +10,13 @@
 //! | [`limit`] | runs writers without disk space or file handles |
 //! | [`replay`] | the states that a power cut can leave |
 //! | [`power`] | opens the states that a power cut can leave (`cargo xtask power`) |
+//! | [`differential`] | changes stores, and compares our reader with the reference library (`cargo xtask differential`) |
 //! | [`peer`] | a Python process that reads stores with their reference libraries |
 //!
 //! `docs/reliability.md` lists the guarantees under test.
 
 pub mod content;
+pub mod differential;
 pub mod kill;
 pub mod limit;
 pub mod load;

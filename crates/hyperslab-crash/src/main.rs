@@ -4,8 +4,10 @@
 //! crash kill --python PYTHON [--kills N] [--seed S] [--only TEXT]
 //! crash power [--samples N] [--seed S] [--only TEXT]
 //! crash full [--only TEXT]               a file system that is full after 0, 4, 8 … KiB (needs the right to mount)
+//! crash calls [--most N] [--only TEXT]   each of the first calls that write, sync, rename, … fails once (needs strace)
 //! crash race [--processes N] [--rows N] [--only TEXT]     processes that grow one array concurrently
 //! crash load [--processes N] [--threads N] [--seconds S] [--only TEXT]   many readers beside a writer
+//! crash differential --python PYTHON [--seconds S] [--seed S] [--only TEXT] [--keep FOLDER]   changed stores, two readers
 //! crash write NAME TARGET SOURCES [small]   one writer, to be killed
 //! ```
 
@@ -14,6 +16,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use hyperslab_crash::differential;
 use hyperslab_crash::kill::{self, Campaign, Tally};
 use hyperslab_crash::limit::{self, Limit};
 use hyperslab_crash::load::{self, Load};
@@ -39,8 +42,10 @@ fn dispatch(words: &[String]) -> Result<(), String> {
         #[cfg(unix)]
         Some("power") => cut_power(&words[1..]),
         Some("full") => fill_disk(&words[1..]),
+        Some("calls") => fail_calls(&words[1..]),
         Some("race") => run_races(&words[1..]),
         Some("load") => put_under_load(&words[1..]),
+        Some("differential") => compare_readers(&words[1..]),
         Some("extend") => match &words[1..] {
             [name, target, process, rows] => {
                 let (process, rows) = (parsed(process)? as u32, parsed(rows)? as u32);
@@ -64,7 +69,7 @@ fn dispatch(words: &[String]) -> Result<(), String> {
             }
             _ => Err("expected write NAME TARGET SOURCES".to_owned()),
         },
-        _ => Err("expected kill, power, full, race, load or write".to_owned()),
+        _ => Err("expected kill, power, full, calls, race, load, differential or write".to_owned()),
     }
 }
 
@@ -151,6 +156,26 @@ fn kill_writers(words: &[String]) -> Result<(), String> {
     }
 }
 
+fn compare_readers(words: &[String]) -> Result<(), String> {
+    let campaign = differential::Campaign {
+        duration: Duration::from_secs(number(words, "--seconds", 60)?),
+        seed: number(words, "--seed", 1)?,
+        python: option(words, "--python")?.ok_or("--python is missing")?.into(),
+        only: option(words, "--only")?.unwrap_or_default().to_owned(),
+        keep: option(words, "--keep")?.map(Into::into),
+    };
+    let mut errors = Vec::new();
+    for (kind, tally) in differential::run(&campaign)? {
+        say(&format!(
+            "{kind}: {} stores, {} read alike, {} refused by both, {} ended the reference library",
+            tally.stores, tally.same, tally.refused, tally.ended
+        ));
+        tally.differences.iter().for_each(|(class, count)| say(&format!("{count:>8}  {class}")));
+        errors.extend(tally.errors().into_iter().map(|class| format!("{kind}: {class}")));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors.join("\n")) }
+}
+
 #[cfg(unix)]
 fn cut_power(words: &[String]) -> Result<(), String> {
     let (samples, seed) = (number(words, "--samples", 100)?, number(words, "--seed", 1)?);
@@ -193,12 +218,25 @@ fn cut_power(words: &[String]) -> Result<(), String> {
 }
 
 fn fill_disk(words: &[String]) -> Result<(), String> {
+    let limits: Vec<Limit> = (0..=24).map(|pages| Limit::Room(pages * 4)).collect();
+    deny(words, |writer, program| limit::run(writer, &limits, program))
+}
+
+fn fail_calls(words: &[String]) -> Result<(), String> {
+    let most = number(words, "--most", 20)?;
+    deny(words, |writer, program| limit::run_failures(writer, most, program))
+}
+
+/// Denies the writers of every format a resource.
+fn deny(
+    words: &[String],
+    run: impl Fn(&writers::Writer, &Path) -> Result<limit::Tally, String>,
+) -> Result<(), String> {
     let only = option(words, "--only")?.unwrap_or_default();
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let limits: Vec<Limit> = (0..=24).map(|pages| Limit::Room(pages * 4)).collect();
     let (mut failed, mut done, mut findings) = (0, 0, 0);
     for writer in writers::all().iter().filter(|writer| writer.name.contains(only)) {
-        let tally = limit::run(writer, &limits, &program)?;
+        let tally = run(writer, &program)?;
         say(&format!("{:<28} {:>3} failed, {:>3} done", writer.name, tally.failed, tally.done));
         tally.findings.iter().for_each(|finding| say(&format!("  {finding}")));
         failed += tally.failed;

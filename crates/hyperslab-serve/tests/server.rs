@@ -389,6 +389,34 @@ fn a_range_of_another_version_gives_the_whole_body() {
     });
 }
 
+/// An array of 2^62 cells, of which one chunk of four is written.
+#[test]
+fn statistics_of_unwritten_cells_cost_nothing() {
+    run(async {
+        let outer = folder();
+        let array = outer.path().join("served/huge.zarr");
+        std::fs::create_dir_all(array.join("c")).unwrap();
+        let document = serde_json::json!({
+            "zarr_format": 3, "node_type": "array", "shape": [1_u64 << 62], "data_type": "int16", "fill_value": -3,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4]}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        });
+        std::fs::write(array.join("zarr.json"), document.to_string()).unwrap();
+        let cells: Vec<u8> = [5_i16, 900, 0, 1].iter().flat_map(|cell| cell.to_le_bytes()).collect();
+        std::fs::write(array.join("c/1000000"), cells).unwrap();
+        let server = server(&outer, ServeOptions::default());
+        let stats = get(&server, "/stats?file=huge.zarr&path=/").await.json();
+        assert_eq!((stats["min"].as_i64(), stats["max"].as_i64()), (Some(-3), Some(900)), "{stats}");
+        assert_eq!(
+            (&stats["strict_positive_min"], &stats["positive_min"]),
+            (&1.into(), &0.into()),
+            "{stats}"
+        );
+        assert!(stats["std"].as_f64().unwrap() < 1.0, "{stats}");
+    });
+}
+
 #[test]
 fn a_root_array_is_shown_as_a_group_member() {
     run(async {

@@ -52,6 +52,7 @@ impl TetArray {
                 dataset.chunk_shape.as_slice()
             ))
         })?;
+        file.index.check_shared(id, Place::new(store, "chunk index", file.superblock.index_offset))?;
         let name = format!("{store}{path}");
         let mut schema = ArraySchema::new(dtype, grid);
         schema.edges = Edges::Clipped;

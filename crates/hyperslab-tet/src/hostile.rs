@@ -175,6 +175,26 @@ fn overlapping_payloads_are_reported() {
     assert_eq!(read_chunk(&head, &[0]).unwrap(), [9; 8]);
 }
 
+/// A short frame holds a mebibyte, and each row would decode it.
+#[test]
+fn rows_that_share_their_bytes_are_refused() {
+    let frames = compressed(&vec![7; 1 << 20]);
+    let sharing = |count: u64| {
+        let length = frames.len() as u64;
+        let one = |at: u64| Row { offset: 0_u64.wrapping_sub(at * length), ..row(&[at], 1 << 20, length, 1) };
+        let rows: Vec<Row> = (0..count).map(one).collect();
+        opened(file(&[dataset(5, &[count << 20], &[1 << 20])], &rows, &frames)).unwrap()
+    };
+    let store = sharing(1000);
+    let refused = store.dataset(0).unwrap_err();
+    assert!(refused.is_corrupt() && refused.to_string().contains("1000 rows claim"), "{refused}");
+    let checks = failed_checks(&store);
+    assert!(checks.contains(&"payload_offsets".to_owned()), "{checks:?}");
+    assert!(!checks.contains(&"chunk_decode".to_owned()), "{checks:?}");
+    // A few rows are damaged, and the others are read.
+    assert_eq!(read_chunk(&sharing(3), &[1]).unwrap(), vec![7; 1 << 20]);
+}
+
 #[test]
 fn unknown_types_and_zero_chunks_affect_only_their_array() {
     let rows = [Row { dataset: 2, ..row(&[0], 8, 8, 0) }];

@@ -17,7 +17,7 @@ mod row;
 use std::cmp::Ordering;
 
 use bytes::Bytes;
-use hyperslab_core::Grid;
+use hyperslab_core::{Grid, Place, Result};
 pub use row::{Codec, IndexHeader, Row};
 use row::{RowBytes, word};
 
@@ -25,6 +25,9 @@ use crate::dataset::Dataset;
 
 /// The maximum number of table slots per row.
 const SLOTS_PER_ROW: u64 = 4;
+
+/// Rows may claim this many times the bytes that the file has for them.
+const MAX_SHARED: u64 = 16;
 
 /// A table slot without a row.
 const EMPTY: u32 = u32::MAX;
@@ -35,6 +38,8 @@ pub(crate) struct ChunkIndex {
     rows: Bytes,
     datasets: Vec<DatasetRows>,
     strays: u64,
+    /// The number of bytes that rows can refer to.
+    payload: u64,
 }
 
 /// The rows of one dataset.
@@ -44,6 +49,8 @@ pub(crate) struct DatasetRows {
     pub(crate) count: u64,
     /// Their claimed stored size.
     pub(crate) stored_bytes: u64,
+    /// The same, counting at most the whole payload for each row.
+    claimed: u64,
     /// Whether one of them is compressed.
     pub(crate) compressed: bool,
     rank: usize,
@@ -77,11 +84,12 @@ pub(crate) enum RowLookup {
 }
 
 impl ChunkIndex {
-    /// Scans every row once. `rows` is the index without its header.
-    pub(crate) fn new(rows: Bytes, datasets: &[Dataset]) -> Self {
+    /// Scans every row once. `rows` is the index without its header, in a file of `length` bytes.
+    pub(crate) fn new(rows: Bytes, datasets: &[Dataset], length: u64) -> Self {
         let grids: Vec<Option<Grid>> = datasets.iter().map(Dataset::grid).collect();
-        let mut index = Self { datasets: Vec::new(), strays: 0, rows };
-        let (found, strays) = scan(index.slices(), &grids);
+        let payload = length.saturating_sub(rows.len() as u64);
+        let mut index = Self { datasets: Vec::new(), strays: 0, rows, payload };
+        let (found, strays) = scan(index.slices(), &grids, payload);
         (index.datasets, index.strays) = (found, strays);
         index.choose(&grids);
         index
@@ -114,6 +122,19 @@ impl ChunkIndex {
     /// Facts about a dataset's rows.
     pub(crate) fn dataset(&self, id: usize) -> Option<&DatasetRows> {
         self.datasets.get(id)
+    }
+
+    /// Refuses rows of a dataset that share their bytes: each would be decoded, so that a small file could require any amount of
+    /// work. A few damaged rows are not refused here.
+    pub(crate) fn check_shared(&self, id: usize, place: Place<'_>) -> Result<()> {
+        let Some(own) = self.datasets.get(id) else { return Ok(()) };
+        if own.claimed / MAX_SHARED > self.payload {
+            return Err(place.corrupt(format!(
+                "{} rows claim {} stored bytes, and the file has {} beside the index",
+                own.count, own.stored_bytes, self.payload
+            )));
+        }
+        Ok(())
     }
 
     /// The row of a chunk.
@@ -292,12 +313,13 @@ fn compare(row: &RowBytes, coord: &[u64]) -> Ordering {
 }
 
 /// Counts the rows of every dataset, and checks whether they are in order.
-fn scan(rows: &[RowBytes], grids: &[Option<Grid>]) -> (Vec<DatasetRows>, u64) {
+fn scan(rows: &[RowBytes], grids: &[Option<Grid>], payload: u64) -> (Vec<DatasetRows>, u64) {
     let extents = extents_of(grids);
     let empty = |grid: &Option<Grid>| DatasetRows {
         rank: grid.as_ref().map_or(0, Grid::rank),
         count: 0,
         stored_bytes: 0,
+        claimed: 0,
         compressed: false,
         first: 0,
         last: 0,
@@ -320,7 +342,9 @@ fn scan(rows: &[RowBytes], grids: &[Option<Grid>]) -> (Vec<DatasetRows>, u64) {
         }
         own.last = number as u64;
         own.count += 1;
-        own.stored_bytes = own.stored_bytes.saturating_add(word(row, Row::STORED));
+        let stored = word(row, Row::STORED);
+        own.stored_bytes = own.stored_bytes.saturating_add(stored);
+        own.claimed = own.claimed.saturating_add(stored.min(payload));
         own.compressed |= word(row, Row::CODEC) as u32 != Codec::Raw.number();
     }
     (datasets, strays)

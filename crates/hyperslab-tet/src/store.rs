@@ -90,7 +90,7 @@ impl Inner {
         } else {
             read_index(blob.as_ref(), &superblock, length)?
         };
-        let index = ChunkIndex::new(rows, &datasets);
+        let index = ChunkIndex::new(rows, &datasets, length);
         let footer = FooterState::read(blob.as_ref(), &superblock, length)?;
         let payload_end = footer.payload_end(length);
         let own = footer.whole().and_then(|footer| footer.metadata.own.as_ref());

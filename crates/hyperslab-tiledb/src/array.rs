@@ -162,7 +162,7 @@ impl OpenArray {
         Ok(self.fragments.get_or_init(|| fragments))
     }
 
-    /// Opens one fragment.
+    /// Opens one fragment. Its dimensions must be those of the array: a schema can evolve only in its attributes.
     pub(crate) fn open_fragment(
         &self,
         name: TimedName,
@@ -170,7 +170,17 @@ impl OpenArray {
         known: Option<&[u8]>,
     ) -> Result<Fragment> {
         let mut schemas = |name: Option<&str>| self.schema_named(name);
-        Fragment::open(&self.directory, key, name, &mut schemas, self.options.key.as_ref(), known)
+        let fragment =
+            Fragment::open(&self.directory, key, name, &mut schemas, self.options.key.as_ref(), known)?;
+        let types =
+            |schema: &Schema| -> Vec<_> { schema.dimensions.iter().map(|own| own.datatype).collect() };
+        let (own, current) = (types(&fragment.schema), types(&self.schema));
+        if own != current {
+            return Err(fragment.place("fragment footer").corrupt(format!(
+                "a schema with dimensions of the types {own:?}, in an array of {current:?}"
+            )));
+        }
+        Ok(fragment)
     }
 
     /// Footers from consolidated files, by fragment. A file that cannot be read is skipped: each fragment has its own

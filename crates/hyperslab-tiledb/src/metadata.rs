@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use hyperslab_core::{Attribute, Data, Elements, Fields, ObjectRange, Place, Result, Storage, Values};
+use hyperslab_core::{
+    Attribute, Attributes, Data, Elements, Fields, ObjectRange, Place, Result, Storage, Values,
+};
 
 use crate::datatype::{CellValues, Datatype};
 use crate::generic;
@@ -99,6 +101,19 @@ pub(crate) fn visible(directory: &dyn Storage, prefix: &str, window: TimeWindow)
         names.into_iter().filter(|name| name.ending.is_empty() && !replaced.contains(&name.stem)).collect();
     files.sort_by(|a, b| a.order().cmp(&b.order()));
     Ok(files)
+}
+
+/// The name under which damaged metadata is shown.
+const DAMAGED: &str = "__meta";
+
+/// Replaces damaged metadata by one unreadable attribute with the reason, because values can be read without it.
+pub(crate) fn or_unreadable(read: Result<Attributes>) -> Result<Attributes> {
+    match read {
+        Err(error) if error.is_corrupt() => {
+            Ok(Attributes::from_iter([(DAMAGED.to_owned(), Attribute::Unreadable(error.to_string()))]))
+        }
+        read => read,
+    }
 }
 
 /// Merges all keys from the files of the time window. Sorted by name, as in the library.

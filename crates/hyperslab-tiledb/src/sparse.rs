@@ -27,6 +27,7 @@ pub(crate) use scan::{VersionRows, VersionTile, join};
 
 use crate::array::OpenArray;
 use crate::condition::Delete;
+use crate::metadata;
 use crate::schema::{Dimension, Order, Schema, float, integer};
 use filter::FilterPlan;
 use reader::FragmentReader;
@@ -46,7 +47,7 @@ impl SparseTable {
         let name = format!("{}{path}", array.directory.name());
         let schema = &array.schema;
         let columns = columns(&array);
-        let mut attributes = array.attributes()?;
+        let mut attributes = metadata::or_unreadable(array.attributes())?;
         let enumerations: serde_json::Map<_, _> = schema
             .attributes
             .iter()

@@ -1,7 +1,8 @@
 //! A TileDB directory as a store: an array, or a group of arrays.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hyperslab_core::{
     Depth, Error, Labels, LocalStorage, Node, Report, Result, Storage, Store, child_path, normal_path,
@@ -11,13 +12,16 @@ use crate::OpenOptions;
 use crate::array::OpenArray;
 use crate::dense::DenseAttribute;
 use crate::group::{Group, Member};
-use crate::label;
 use crate::listing::MOST_LISTED;
 use crate::schema::ArrayKind;
 use crate::sparse::SparseTable;
+use crate::{label, metadata};
 
 /// The maximum nesting of groups. A limit is needed because a group can contain itself.
 const MAX_DEPTH: usize = 32;
+
+/// The maximum number of paths to one group. Members can make a few groups a tree with any number of paths.
+const MAX_PATHS: usize = 16;
 
 /// An opened array or group.
 #[derive(Debug)]
@@ -28,6 +32,8 @@ pub struct TileDbStore {
     /// The absolute path of the root. Absolute member addresses below it resolve to this store.
     location: Option<String>,
     root: Entry,
+    /// The paths by which groups were reached, by the group's prefix.
+    paths: Mutex<HashMap<String, Vec<String>>>,
 }
 
 /// The suffix for an attribute that has the same name as a dimension.
@@ -93,7 +99,7 @@ pub fn open(directory: Arc<dyn Storage>, options: OpenOptions) -> Result<TileDbS
     directory.prefetch_tree("", MOST_LISTED);
     let root = Entry::open(&directory, String::new(), &options)?;
     let name = Arc::clone(directory.name());
-    Ok(TileDbStore { directory, name, options, location: None, root })
+    Ok(TileDbStore { directory, name, options, location: None, root, paths: Mutex::default() })
 }
 
 /// Opens the array or group at this path.
@@ -209,8 +215,17 @@ impl TileDbStore {
                 }
                 Entry::Group(group) => {
                     let member = group.member(part).ok_or_else(missing)?;
-                    match self.member_prefix(group, member)? {
-                        Some(prefix) => place = Entry::open(&self.directory, prefix, &self.options)?,
+                    let prefix = self.member_prefix(group, member)?;
+                    let entry = match &prefix {
+                        Some(prefix) => Some(Entry::open(&self.directory, prefix.clone(), &self.options)?),
+                        None => None,
+                    };
+                    let is_followed = |entry: &Entry| {
+                        let is_group = matches!(entry, Entry::Group(_));
+                        !is_group || prefix.as_ref().is_some_and(|at| self.follows(at, &parts[..=depth]))
+                    };
+                    match entry.filter(is_followed) {
+                        Some(entry) => place = entry,
                         None if last => return Ok(Resolved::Link(member.uri.clone())),
                         None => return Err(missing()),
                     }
@@ -220,9 +235,29 @@ impl TileDbStore {
         Ok(Resolved::Entry(place))
     }
 
+    /// Returns true if a path to the group at a prefix is followed: if it is one of the first.
+    fn follows(&self, prefix: &str, parts: &[&str]) -> bool {
+        let path = parts.join("/");
+        // The map stays consistent even if a thread panicked.
+        let mut all = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.entry(prefix.to_owned()).or_default();
+        let is_known = known.contains(&path);
+        if !is_known && known.len() < MAX_PATHS {
+            known.push(path);
+            return true;
+        }
+        is_known
+    }
+
     /// The prefix of a member in the directory; `None` if it is outside.
     fn member_prefix(&self, group: &Group, member: &Member) -> Result<Option<String>> {
         let inside = |key: String| -> Result<Option<String>> {
+            // One spelling of each prefix.
+            let parts: Vec<&str> = key.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+            if parts.is_empty() {
+                return Ok(None);
+            }
+            let key = parts.join("/");
             let prefix = format!("{key}/");
             let there = is_array(&*self.directory, &prefix)? || is_group(&*self.directory, &prefix)?;
             Ok(there.then_some(prefix))
@@ -352,13 +387,14 @@ impl Store for TileDbStore {
         match self.find(&normal)? {
             Resolved::Entry(Entry::Array(array)) => match array.schema.kind {
                 ArrayKind::Dense if Self::is_single_field(&array, &normal) => self.field(array, 0, &normal),
-                ArrayKind::Dense => Ok(Node::Group(array.attributes()?)),
+                ArrayKind::Dense => Ok(Node::Group(metadata::or_unreadable(array.attributes())?)),
                 ArrayKind::Sparse => Self::table(&array, &normal),
             },
             Resolved::Entry(Entry::Group(group)) => {
                 let (window, key) = (self.options.at, self.options.key.as_ref());
-                let attributes = crate::metadata::read(&*self.directory, &group.prefix, window, key)?;
-                Ok(Node::Group(attributes.into_iter().collect()))
+                let read = metadata::read(&*self.directory, &group.prefix, window, key);
+                let attributes = read.map(|attributes| attributes.into_iter().collect());
+                Ok(Node::Group(metadata::or_unreadable(attributes)?))
             }
             Resolved::Attribute(array, index) => self.field(array, index, &normal),
             Resolved::Label(array, index) => {

@@ -109,9 +109,9 @@ fn assert_whole(path: &Path) {
     assert!(report.ok(), "{:?}", report.findings);
 }
 
-/// A newer schema with another type: the coordinates of the fragments are not of the type that the array has.
+/// A newer schema with another type of a dimension: the coordinates of the fragments are not of the type that the array has.
 #[test]
-fn fragments_of_another_coordinate_type_are_refused() {
+fn fragments_of_another_coordinate_type_are_refused_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (path, other) = (folder.path().join("a"), folder.path().join("b"));
     sparse(&path, false, 2);
@@ -120,9 +120,34 @@ fn fragments_of_another_coordinate_type_are_refused() {
     copy(&other.join("__schema"), &path.join("__schema"));
     let store = open_path(&path, OpenOptions::default()).unwrap();
     let Node::Table(table) = store.node("/").unwrap() else { panic!("a table") };
-    let read: Vec<_> = table.scan(&Scan::default()).into_iter().flatten().collect();
-    let refused = read.iter().find_map(|batch| batch.as_ref().err()).unwrap();
-    assert!(refused.is_corrupt() && refused.to_string().contains("coordinates"), "{refused}");
+    let refused = table.scan(&Scan::default()).err().unwrap();
+    assert!(refused.is_corrupt() && refused.to_string().contains("dimensions of the types"), "{refused}");
+    for depth in [Depth::Quick, Depth::Deep] {
+        let mut report = Report::default();
+        store.verify(depth, &mut report).unwrap();
+        assert!(!report.ok(), "{:?}", report.findings);
+    }
+}
+
+/// Damaged metadata is reported, and shown as an attribute; the cells remain readable.
+#[test]
+fn damaged_metadata_does_not_hide_the_cells() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    sparse(&path, false, 2);
+    let expected = rows(&path, TimeWindow::default());
+    std::fs::create_dir_all(path.join("__meta")).unwrap();
+    std::fs::write(path.join("__meta/__10_10_009650f567d084bce9feab2537b3887e"), [7; 60]).unwrap();
+    assert_eq!(rows(&path, TimeWindow::default()), expected);
+    let store = open_path(&path, OpenOptions::default()).unwrap();
+    let Node::Table(table) = store.node("/").unwrap() else { panic!("a table") };
+    assert!(matches!(
+        table.schema().attributes.get("__meta"),
+        Some(hyperslab_core::Attribute::Unreadable(_))
+    ));
+    let mut report = Report::default();
+    store.verify(Depth::Quick, &mut report).unwrap();
+    assert!(report.findings.iter().any(|finding| finding.check == "array_metadata" && !finding.ok));
 }
 
 /// The body of the killed processes. Does nothing unless another test started it.

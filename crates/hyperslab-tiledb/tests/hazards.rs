@@ -252,3 +252,72 @@ fn nodes_below_an_array_are_rejected() {
     assert_eq!(store.children("/").unwrap(), ["a", "ab", "g"]);
     assert_eq!(store.children("/g").unwrap(), ["h", "i"]);
 }
+
+/// A group file, as a generic tile without filters.
+fn group_file(members: &[(String, String)]) -> Vec<u8> {
+    let mut payload = 2_u32.to_le_bytes().to_vec();
+    payload.extend((members.len() as u64).to_le_bytes());
+    for (name, uri) in members {
+        payload.extend(2_u32.to_le_bytes());
+        // An array by its claim, at a relative address.
+        payload.extend([2, 1]);
+        payload.extend((uri.len() as u64).to_le_bytes());
+        payload.extend(uri.as_bytes());
+        payload.push(1);
+        payload.extend((name.len() as u64).to_le_bytes());
+        payload.extend(name.as_bytes());
+        payload.push(0);
+    }
+    let mut tile = 1_u64.to_le_bytes().to_vec();
+    for number in [payload.len() as u32, payload.len() as u32, 0] {
+        tile.extend(number.to_le_bytes());
+    }
+    tile.extend(&payload);
+    let mut file = 22_u32.to_le_bytes().to_vec();
+    file.extend((tile.len() as u64).to_le_bytes());
+    file.extend((payload.len() as u64).to_le_bytes());
+    file.push(4);
+    file.extend(1_u64.to_le_bytes());
+    file.push(0);
+    file.extend(8_u32.to_le_bytes());
+    file.extend(65_536_u32.to_le_bytes());
+    file.extend(0_u32.to_le_bytes());
+    file.extend(tile);
+    file
+}
+
+/// Twenty groups, each with four members that lead to the next: 4^20 paths.
+#[test]
+fn groups_with_many_paths_are_visited_a_few_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("dag.tiledb");
+    let mut place = root.clone();
+    for _ in 0..20 {
+        std::fs::create_dir_all(place.join("__group")).unwrap();
+        std::fs::write(place.join("__tiledb_group.tdb"), "").unwrap();
+        let member = |(name, uri): (&str, &str)| (name.to_owned(), uri.to_owned());
+        let members: Vec<_> = [("a", "c"), ("b", "./c"), ("d", "c/."), ("e", "c//")].map(member).into();
+        let name = "__1795126739884_1795126739884_555fbba5717dde3cb99ae019d60b0977_2";
+        std::fs::write(place.join("__group").join(name), group_file(&members)).unwrap();
+        place = place.join("c");
+    }
+    let store = open_path(&root, OpenOptions::default()).unwrap();
+    let (mut pending, mut groups, mut others) = (vec!["/".to_owned()], 0, 0);
+    while let Some(path) = pending.pop() {
+        match store.node(&path) {
+            Ok(Node::Group(_)) => {
+                groups += 1;
+                let names = store.children(&path).unwrap();
+                pending.extend(names.iter().map(|name| hyperslab_core::child_path(&path, name)));
+            }
+            _ => others += 1,
+        }
+        assert!(groups + others < 5000);
+    }
+    // Every group is reached, by no more than 16 paths.
+    assert!((20..=20 * 16).contains(&groups), "{groups}");
+    // A path that was followed once is followed again.
+    assert!(matches!(store.node("/e/e/e").unwrap(), Node::Group(_)));
+    let mut report = Report::default();
+    store.verify(Depth::Deep, &mut report).unwrap();
+}

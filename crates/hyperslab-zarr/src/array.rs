@@ -488,6 +488,11 @@ impl ZarrArray {
         Ok(true)
     }
 
+    /// Returns true if chunks are assembled from several objects.
+    pub(crate) const fn is_assembled(&self) -> bool {
+        self.rectilinear.is_some()
+    }
+
     /// Returns true if the object with these coordinates contains cells of the array.
     pub(crate) fn object_in_grid(&self, coord: &[u64]) -> bool {
         if let Some(grid) = &self.rectilinear {
@@ -501,16 +506,13 @@ impl ZarrArray {
         }
     }
 
-    /// Visits the chunks of one object.
+    /// Visits the chunks of one object of a regular grid.
     pub(crate) fn visit_object(
         &self,
         coord: &ChunkCoord,
         size: Option<u64>,
         visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
     ) -> Result<bool> {
-        if let Some(grid) = &self.rectilinear {
-            return if grid.contains(coord) { self.visit_layers(grid, coord, visit) } else { Ok(true) };
-        }
         match &self.shards {
             Some(shards) => self.visit_shard(shards, coord, visit),
             None if !self.schema.grid.contains(coord) => Ok(true),
@@ -578,7 +580,7 @@ impl Array for ZarrArray {
 
     fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
         if let Some(grid) = &self.rectilinear {
-            return chunks.iter().map(|chunk| self.layers(grid, chunk)).collect();
+            return self.locate_assembled(grid, chunks);
         }
         let Some(shards) = &self.shards else {
             let remote = self.directory.is_remote();
@@ -747,6 +749,9 @@ impl Array for ZarrArray {
         &self,
         visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
+        if let Some(grid) = &self.rectilinear {
+            return self.visit_assembled(grid, visit);
+        }
         self.visit_objects(&mut |coord, size| self.visit_object(&coord, size, visit))
     }
 }

@@ -137,6 +137,16 @@ impl Rectilinear {
             .unzip()
     }
 
+    /// The number of stored chunks that a region touches.
+    pub(crate) fn touched_chunks(&self, region: &Region) -> u64 {
+        if region.shape.contains(&0) {
+            return 0;
+        }
+        let (first, last) = self.touched(region);
+        let counts = first.iter().zip(&last).map(|(first, last)| (last - first).saturating_add(1));
+        counts.fold(1, u64::saturating_mul)
+    }
+
     /// The coordinates of all stored chunks that a region touches, in C order.
     pub(crate) fn chunks_of(&self, region: &Region) -> Vec<Extents> {
         if region.shape.contains(&0) {

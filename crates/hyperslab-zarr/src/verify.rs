@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 
 use bytes::Bytes;
 use hyperslab_core::{
-    ChunkCoord, ChunkRef, Depth, Error, Report, Result, Store, check_chunk, check_chunks_in_order, child_path,
+    Array, ChunkCoord, ChunkRef, Depth, Error, Report, Result, Store, check_chunk, check_chunks_in_order,
+    child_path,
 };
 
 use crate::array::ZarrArray;
@@ -103,6 +104,9 @@ fn check_objects(array: &ZarrArray, depth: Depth, seen: &mut Seen) -> Result<()>
                 outside += 1;
                 return Ok(true);
             }
+            if array.is_assembled() {
+                return Ok(true);
+            }
             let outcome = array.visit_object(&coord, size, &mut |chunk, reference| {
                 chunks += 1;
                 put(Met::Chunk(chunk, reference));
@@ -112,6 +116,14 @@ fn check_objects(array: &ZarrArray, depth: Depth, seen: &mut Seen) -> Result<()>
                 put(Met::Shard(error));
             }
             Ok(true)
+        })?;
+        if !array.is_assembled() {
+            return Ok(());
+        }
+        array.visit_chunks(&mut |chunk, reference| {
+            chunks += 1;
+            put(Met::Chunk(chunk, reference));
+            Ok(ControlFlow::Continue(()))
         })
     };
     let check = |met, stored| match met {

@@ -78,7 +78,7 @@ fn wanted_objects(chain: &[&Level], wanted: &GeometryQuery) -> Result<Option<Vec
 fn group_of(chain: &[&Level], group: u64) -> Result<Vec<i64>> {
     let mut found = Err(Error::invalid(format!("there is no group {group}")));
     for level in chain {
-        found = objects::group(&level.zarr, &level.path, group);
+        found = objects::group(level, group);
         if !matches!(found, Err(Error::Invalid(_))) {
             break;
         }

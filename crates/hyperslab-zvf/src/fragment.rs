@@ -37,6 +37,10 @@ pub struct FragmentIndex {
     ranks: OnceLock<Box<[u32]>>,
 }
 
+/// Ranges may have this many times the rows of their chunk and the bytes of their index, and always this many.
+const MAX_SHARED: u64 = 64;
+const FEW_ROWS: u64 = 1 << 22;
+
 /// One fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fragment {
@@ -239,6 +243,23 @@ impl FragmentIndex {
         {
             let problem = format!("row {}, the chunk has {rows}", signed(row));
             return Err(place.plus((self.rows + 8 * at) as u64).corrupt(problem));
+        }
+        Ok(())
+    }
+
+    /// Fails if fragments share rows to such a degree that visiting each of them costs far more than the chunk's size can justify.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](Error::Corrupt) for such an index.
+    pub fn check_shared(&self, rows: u64, place: Place<'_>) -> Result<()> {
+        let ranges = self.blob[self.table..self.offsets].as_chunks::<16>().0;
+        let counts = ranges.iter().map(|pair| signed(&pair[8..]).unsigned_abs());
+        let most = (rows + self.blob.len() as u64).saturating_mul(MAX_SHARED).max(FEW_ROWS);
+        let total = counts.fold(0, u64::saturating_add);
+        if total > most {
+            let problem = format!("{} ranges of {total} rows in total, the chunk has {rows}", self.ranges);
+            return Err(place.corrupt(problem));
         }
         Ok(())
     }

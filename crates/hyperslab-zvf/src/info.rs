@@ -34,7 +34,7 @@ fn level_details(level: &Level) -> Result<Value> {
     let link_attributes: Vec<&str> =
         level.link_attributes()?.iter().map(|attribute| attribute.name.as_str()).collect();
     let cross: Vec<i64> = Links::deltas(level)?.into_iter().filter(|delta| *delta != 0).collect();
-    let groups = crate::objects::groups(&level.zarr, &level.path)?.len();
+    let groups = crate::objects::group_count(level)?;
     let chunks = level.vertices.chunks()?;
     let mut shown = json!({
         "path": level.path, "chunks": chunks.len(), "chunk_shape": level.chunk_shape,

@@ -168,6 +168,7 @@ impl Level {
         let size = blob.len();
         let index = FragmentIndex::parse(blob, place)?;
         index.check_rows(rows, place)?;
+        index.check_shared(rows, place)?;
         Ok((index, size))
     }
 

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use hyperslab_core::{Array, DType, Elements, Error, Place, Positions, Result, Store, Values, read_serial};
+use hyperslab_core::{
+    Array, Attribute, Budget, DType, Elements, Error, Place, Positions, Result, Store, Values, read_serial,
+};
 use hyperslab_zarr::{ZarrArray, ZarrStore};
 use serde_json::Value;
 
@@ -17,6 +19,10 @@ use crate::older::{self, Strings};
 
 /// The number of cached chunks of manifests.
 const KEPT_CHUNKS: usize = 16;
+/// Up to this many objects may be claimed without manifests.
+const MANY: u64 = 1 << 20;
+/// The maximum number of manifests per stored byte. An empty one has four bytes before compression.
+const MANIFESTS_PER_BYTE: u64 = 1 << 15;
 
 /// The objects of a level.
 #[derive(Debug)]
@@ -88,6 +94,10 @@ impl Objects {
             return Err(corrupt(&name, "manifests", format!("an array of {}", schema.dtype)));
         }
         let count = schema.shape()[0];
+        // Every object is visited, even if its manifest was never written.
+        if count > MANY && count / MANIFESTS_PER_BYTE > manifests.usage()?.bytes {
+            return Err(corrupt(&name, "manifests", format!("{count} objects, almost none of them stored")));
+        }
         if number("num_objects").is_some_and(|own| own != count) {
             return Err(corrupt(
                 &name,
@@ -297,11 +307,13 @@ impl Groups {
         }
     }
 
-    /// The range of ids that defines a group.
-    fn range(&self, group: u64) -> Option<Value> {
+    /// The ranges of ids that define groups, by the number of the group.
+    fn ranges(&self) -> Option<Value> {
         let Self::Array(array) = self else { return None };
-        let attributes = array.schema().attributes.to_json();
-        attributes.get("group_ranges")?.get(group.to_string()).cloned()
+        match array.schema().attributes.get("group_ranges")? {
+            Attribute::Json(ranges) => Some(ranges.clone()),
+            other => Some(other.to_json()),
+        }
     }
 
     fn stored(&self, group: u64) -> Result<Bytes> {
@@ -316,26 +328,48 @@ impl Groups {
     }
 }
 
+/// The number of groups of a level.
+pub(crate) fn group_count(level: &Level) -> Result<u64> {
+    Ok(Groups::open(&level.zarr, &level.path)?.map_or(0, |groups| groups.len()))
+}
+
 /// The ids of all groups.
-pub(crate) fn groups(zarr: &ZarrStore, level: &str) -> Result<Vec<Vec<i64>>> {
-    let count = Groups::open(zarr, level)?.map_or(0, |groups| groups.len());
-    (0..count).map(|number| group(zarr, level, number)).collect()
+pub(crate) fn groups(level: &Level) -> Result<Vec<Vec<i64>>> {
+    let Some(groups) = Groups::open(&level.zarr, &level.path)? else { return Ok(Vec::new()) };
+    let objects = level.objects()?.map_or(0, Objects::len);
+    let budget = Budget::new(level.zarr.name(), objects.saturating_mul(8));
+    let ranges = groups.ranges();
+    (0..groups.len()).map(|number| ids_of(level, &groups, ranges.as_ref(), number, &budget)).collect()
 }
 
 /// The ids of the objects in a group.
-pub(crate) fn group(zarr: &ZarrStore, level: &str, group: u64) -> Result<Vec<i64>> {
-    let missing = || Error::invalid(format!("{}{level}: there is no group {group}", zarr.name()));
-    let groups = Groups::open(zarr, level)?.ok_or_else(missing)?;
-    let wrong = |problem: String| corrupt(&format!("{}{level}", zarr.name()), "groups", problem);
-    if group >= groups.len() {
-        return Err(missing());
-    }
-    if let Some(range) = groups.range(group) {
+pub(crate) fn group(level: &Level, group: u64) -> Result<Vec<i64>> {
+    let groups = Groups::open(&level.zarr, &level.path)?.filter(|groups| group < groups.len());
+    let Some(groups) = groups else {
+        let level = format!("{}{}", level.zarr.name(), level.path);
+        return Err(Error::invalid(format!("{level}: there is no group {group}")));
+    };
+    let objects = level.objects()?.map_or(0, Objects::len);
+    let budget = Budget::new(level.zarr.name(), objects.saturating_mul(8));
+    ids_of(level, &groups, groups.ranges().as_ref(), group, &budget)
+}
+
+/// The ids in a group. A range of ids takes no space in the store, so it draws on the budget.
+fn ids_of(
+    level: &Level,
+    groups: &Groups,
+    ranges: Option<&Value>,
+    group: u64,
+    budget: &Budget,
+) -> Result<Vec<i64>> {
+    let wrong = |problem: String| corrupt(&format!("{}{}", level.zarr.name(), level.path), "groups", problem);
+    if let Some(range) = ranges.and_then(|ranges| ranges.get(group.to_string())) {
         let end = |i: usize| range.get(i).and_then(Value::as_i64);
-        return match (end(0), end(1)) {
-            (Some(start), Some(stop)) if stop.saturating_sub(start) <= 1 << 32 => Ok((start..stop).collect()),
-            _ => Err(wrong(format!("group_ranges of {group} is {range}"))),
+        let (Some(start), Some(stop)) = (end(0), end(1)) else {
+            return Err(wrong(format!("group_ranges of {group} is {range}")));
         };
+        budget.allocate(stop.saturating_sub(start).max(0).unsigned_abs().saturating_mul(8), "group range")?;
+        return Ok((start..stop).collect());
     }
     let bytes = groups.stored(group)?;
     if bytes.len() % 8 != 0 {

@@ -31,7 +31,7 @@ pub(crate) fn run(level: &Level, query: &GeometryQuery) -> Result<GeometryData> 
     } else {
         let mut ids = query.objects.clone();
         for group in &query.groups {
-            ids.extend(objects::group(&level.zarr, &level.path, *group)?);
+            ids.extend(objects::group(level, *group)?);
         }
         let mut seen = std::collections::HashSet::new();
         ids.retain(|id| seen.insert(*id));

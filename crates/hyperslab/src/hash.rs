@@ -128,19 +128,23 @@ fn join(low: &Hash, high: &Hash) -> Hash {
     hasher.finalize()
 }
 
-/// Boxes in which every cell holds the same element. Repeated halving gives only a few different shapes.
+/// Boxes in which every cell holds the same element. The order of the axes does not matter for the hash of such a box, so repeated
+/// halving gives only a few different shapes.
 struct Repeated<'a> {
     dtype: &'a DType,
     element: Elements,
+    /// By sorted shape.
     known: HashMap<Extents, Hash>,
 }
 
 impl Repeated<'_> {
     fn tree(&mut self, shape: &[u64]) -> Result<Hash> {
-        if let Some(known) = self.known.get(shape) {
+        let mut shape = Extents::from_slice(shape);
+        shape.sort_unstable();
+        if let Some(known) = self.known.get(&shape) {
             return Ok(*known);
         }
-        let region = Region::whole(shape);
+        let region = Region::whole(&shape);
         let hash = match (region.cells(), halves(&region)) {
             (Some(cells @ ..=BLOCK_CELLS), _) => {
                 let cells = vec![(0, 0); cells as usize];
@@ -149,7 +153,7 @@ impl Repeated<'_> {
             (_, Some([low, high])) => join(&self.tree(&low.shape)?, &self.tree(&high.shape)?),
             (_, None) => return Err(Error::invalid(format!("cannot hash a box of {shape:?} cells"))),
         };
-        self.known.insert(shape.into(), hash);
+        self.known.insert(shape, hash);
         Ok(hash)
     }
 }

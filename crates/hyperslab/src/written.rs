@@ -7,6 +7,8 @@ use std::ops::ControlFlow;
 
 use hyperslab_core::{Array, ArraySchema, ChunkCoord, Elements, Error, Fill, Region, Result};
 
+use crate::ArrayReader;
+
 /// Grids of up to this many chunks are walked, because locating the chunks takes no longer than listing them. Tests list
 /// everything but single chunks.
 const WALKED: u64 = if cfg!(test) { 1 } else { 1 << 16 };
@@ -87,6 +89,31 @@ pub(crate) fn written_chunks(array: &dyn Array, memory: u64) -> Result<Option<Ve
         return Ok(None);
     }
     list(array, chunks, memory, |chunk| schema.grid.contains(chunk).then(|| chunk.clone()))
+}
+
+impl ArrayReader {
+    /// Visits boxes that together are the array: those of which nothing was ever written, with the element that all of their cells
+    /// have, and all others, which have up to `cells` cells. Returns false without a visit if there are too few chunks, or most of
+    /// them are written.
+    ///
+    /// # Errors
+    ///
+    /// Any error from the chunk index or from `visit`.
+    pub fn visit_written(
+        &self,
+        cells: u64,
+        visit: &mut dyn FnMut(&Region, Option<&Elements>) -> Result<()>,
+    ) -> Result<bool> {
+        let schema = self.schema();
+        let Some(chunks) = written_chunks(&**self.inner(), self.memory() / 4)? else { return Ok(false) };
+        let written: Vec<Region> = chunks.iter().map(|chunk| schema.grid.region(chunk)).collect();
+        let fill = fill_element(schema);
+        let mut take =
+            |region: &Region, written: bool| visit(region, if written { None } else { Some(&fill) });
+        let whole = Region::whole(schema.shape());
+        fold_pieces(&whole, &written.iter().collect::<Vec<_>>(), cells.max(1), &mut take, &|(), ()| ())?;
+        Ok(true)
+    }
 }
 
 /// The value of cells that were never written.

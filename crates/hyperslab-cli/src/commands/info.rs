@@ -7,7 +7,8 @@ use std::ops::ControlFlow;
 
 use hyperslab::driver::{Array, ChunkRef, element_to_text};
 use hyperslab::{ArraySchema, Attribute, Catalog, CatalogNode, ChunkCoord, Error, Node, OpenStore, Result};
-use serde_json::{Value, json};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value, json};
 
 use crate::args::InfoArgs;
 use crate::{Answer, output, paint, pretty};
@@ -61,7 +62,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Answer> {
     }
     let chunks = (args.chunks || args.all).then_some(if args.n == 0 { u64::MAX } else { args.n });
     if args.json {
-        output::print_json(&json_of(&store, &catalog, chunks, args.all)?)?;
+        output::print_json(&Document::new(&store, &catalog, chunks, args.all)?)?;
     } else {
         let details = if args.all { store.inner().details()? } else { serde_json::Map::new() };
         output::print(|out| {
@@ -86,33 +87,65 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Answer> {
     Ok(Answer::Yes)
 }
 
-fn json_of(store: &OpenStore, catalog: &Catalog, chunks: Option<u64>, all: bool) -> Result<Value> {
-    let mut document = catalog.to_json();
-    if let (Some(most), Some(nodes)) = (chunks, document["nodes"].as_array_mut()) {
-        for (node, shown) in catalog.nodes.iter().zip(nodes) {
-            if let Ok(Node::Array(array)) = &node.node {
-                let mut rows = Vec::new();
-                let walked = first_chunks(&**array, most, &mut |coord, reference| {
-                    rows.push(chunk_json(&coord, &reference));
-                    Ok(())
-                });
-                shown["chunks"] = rows.into();
-                if let Err(error) = walked {
-                    shown["error"] = error.to_string().into();
-                }
-            }
+/// The document of `--json`. Its nodes are created one at a time while they are written, because together they need several times
+/// the memory of the catalog.
+struct Document<'a> {
+    catalog: &'a Catalog,
+    /// The maximum number of chunks shown of each array; `None` for no list of chunks.
+    chunks: Option<u64>,
+    details: Map<String, Value>,
+}
+
+impl<'a> Document<'a> {
+    fn new(store: &OpenStore, catalog: &'a Catalog, chunks: Option<u64>, all: bool) -> Result<Self> {
+        // A bare fragment index has only fragments to show.
+        let all = all
+            || !catalog
+                .nodes
+                .iter()
+                .any(|node| matches!(node.node, Ok(Node::Array(_) | Node::Table(_) | Node::Geometry(_))));
+        let details = if all { store.inner().details()? } else { Map::new() };
+        Ok(Self { catalog, chunks, details })
+    }
+}
+
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut document = serializer.serialize_map(None)?;
+        document.serialize_entry("path", &self.catalog.path)?;
+        document.serialize_entry("format", &self.catalog.format)?;
+        document.serialize_entry("nodes", &Nodes(self))?;
+        for (title, detail) in &self.details {
+            document.serialize_entry(title, detail)?;
+        }
+        document.end()
+    }
+}
+
+/// The nodes of a document.
+struct Nodes<'a>(&'a Document<'a>);
+
+impl Serialize for Nodes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let Document { catalog, chunks, .. } = self.0;
+        serializer.collect_seq(catalog.nodes.iter().map(|node| node_json(node, *chunks)))
+    }
+}
+
+fn node_json(node: &CatalogNode, chunks: Option<u64>) -> Value {
+    let mut shown = node.to_json();
+    if let (Some(most), Ok(Node::Array(array))) = (chunks, &node.node) {
+        let mut rows = Vec::new();
+        let walked = first_chunks(&**array, most, &mut |coord, reference| {
+            rows.push(chunk_json(&coord, &reference));
+            Ok(())
+        });
+        shown["chunks"] = rows.into();
+        if let Err(error) = walked {
+            shown["error"] = error.to_string().into();
         }
     }
-    // A bare fragment index has only fragments to show.
-    let all = all
-        || !catalog
-            .nodes
-            .iter()
-            .any(|node| matches!(node.node, Ok(Node::Array(_) | Node::Table(_) | Node::Geometry(_))));
-    if let (true, Some(object)) = (all, document.as_object_mut()) {
-        object.extend(store.inner().details()?);
-    }
-    Ok(document)
+    shown
 }
 
 fn chunk_json(coord: &ChunkCoord, reference: &ChunkRef) -> Value {

@@ -1,6 +1,6 @@
 //! Responses of `/stats`: folded piece by piece, in bounded memory.
 
-use hyperslab::{ArrayReader, DType, Values};
+use hyperslab::{ArrayReader, DType, Error, Positions, Values};
 use serde_json::{Value, json};
 
 use super::data::{positions_of, selected_values, to_safe};
@@ -26,7 +26,8 @@ struct Stats {
 }
 
 impl Stats {
-    fn add(&mut self, number: f64) {
+    /// Adds a number that occurs this many times.
+    fn add(&mut self, number: f64, times: f64) {
         let lower = |least: &mut Option<f64>| *least = Some(least.map_or(number, |least| least.min(number)));
         if number > 0.0 {
             lower(&mut self.strict_positive_min);
@@ -36,10 +37,10 @@ impl Stats {
         }
         lower(&mut self.min);
         self.max = Some(self.max.map_or(number, |most| most.max(number)));
-        self.count += 1.0;
+        self.count += times;
         let from = number - self.mean;
-        self.mean += from / self.count;
-        self.squares += from * (number - self.mean);
+        self.mean += from * times / self.count;
+        self.squares += from * (number - self.mean) * times;
     }
 
     fn to_json(&self, whole: bool) -> Value {
@@ -78,7 +79,7 @@ pub(crate) fn of(path: &str, entity: &Entity, selection: Option<&str>, job: &Job
         }
         _ => {
             let values = selected_values(path, entity, selection, job)?;
-            add_all(&values, &mut stats)?;
+            add_all(&values, 1.0, &mut stats)?;
             values.dtype
         }
     };
@@ -91,14 +92,43 @@ fn fold(array: &ArrayReader, selection: Option<&str>, job: &Job, stats: &mut Sta
     let piece_bytes = PIECE.min(job.limit() / 4);
     let _held = job.reserve(piece_bytes * 2)?;
     let reader = array.clone().with_progress(std::sync::Arc::clone(&job.progress));
+    if selection.is_none_or(str::is_empty) && fold_written(&reader, piece_bytes / item.max(1), job, stats)? {
+        return Ok(());
+    }
     for piece in
         Slabs::new(positions, item, array.schema().grid.chunk_shape(), (piece_bytes, piece_bytes * 2))
     {
         job.progress.check_cancelled()?;
         let values = reader.read_positions(piece)?;
-        add_all(&if values.dtype == DType::Float128 { to_safe(values) } else { values }, stats)?;
+        add_all(&safe(values), 1.0, stats)?;
     }
     Ok(())
+}
+
+fn safe(values: Values) -> Values {
+    if values.dtype == DType::Float128 { to_safe(values) } else { values }
+}
+
+/// Folds an array of which little was ever written: its unwritten parts at once. Returns false for any other.
+fn fold_written(reader: &ArrayReader, cells: u64, job: &Job, stats: &mut Stats) -> Result<bool, Failure> {
+    let mut failure = None;
+    let mut add = |values: Values, times: f64| {
+        add_all(&safe(values), times, stats).map_err(|why| {
+            failure = Some(why);
+            Error::invalid("statistics ended")
+        })
+    };
+    let folded = reader.visit_written(cells, &mut |region, fill| {
+        job.progress.check_cancelled()?;
+        let Some(fill) = fill else { return add(reader.read_positions(Positions::region(region))?, 1.0) };
+        // Their number may exceed 64 bits.
+        let times = region.shape.iter().map(|extent| *extent as f64).product();
+        add(Values::new(reader.schema().dtype.clone(), &[1], fill.clone())?, times)
+    });
+    match failure {
+        Some(failure) => Err(failure),
+        None => Ok(folded?),
+    }
 }
 
 /// The conversion of elements of this type to numbers.
@@ -125,7 +155,8 @@ pub(crate) fn numbers_of(dtype: &DType) -> Option<fn(&[u8]) -> f64> {
     })
 }
 
-fn add_all(values: &Values, stats: &mut Stats) -> Result<(), Failure> {
+/// Adds each value this many times.
+fn add_all(values: &Values, times: f64, stats: &mut Stats) -> Result<(), Failure> {
     let wrong = || Failure::query(format!("{} is not a numeric type", values.dtype));
     let read = numbers_of(&values.dtype).ok_or_else(wrong)?;
     let bytes = values.elements.as_fixed().ok_or_else(wrong)?;
@@ -138,7 +169,7 @@ fn add_all(values: &Values, stats: &mut Stats) -> Result<(), Failure> {
         }
         let number = read(element);
         if number.is_finite() && !values.elements.is_missing(index) {
-            stats.add(number);
+            stats.add(number, times);
         }
     }
     Ok(())
@@ -154,7 +185,7 @@ mod tests {
         let dtype = DType::DateTime(hyperslab::TimeUnit::Second);
         let values = Values::new(dtype, &[3], hyperslab::Elements::fixed(ticks)).unwrap();
         let mut stats = Stats::default();
-        add_all(&values, &mut stats).unwrap();
+        add_all(&values, 1.0, &mut stats).unwrap();
         assert_eq!((stats.min, stats.max, stats.count), (Some(5.0), Some(9.0), 2.0));
     }
 
@@ -163,7 +194,7 @@ mod tests {
         let mut stats = Stats::default();
         assert_eq!(stats.to_json(true)["mean"], Value::Null);
         for number in [-3.0, 0.0, 2.0] {
-            stats.add(number);
+            stats.add(number, 1.0);
         }
         let reported = stats.to_json(true);
         assert_eq!(
@@ -171,5 +202,16 @@ mod tests {
             json!({"strict_positive_min": 2, "positive_min": 0, "min": -3, "max": 2, "mean": 0, "std": 2})
         );
         assert!((stats.to_json(false)["std"].as_f64().unwrap() - 2.0548).abs() < 1e-3);
+    }
+
+    #[test]
+    fn numbers_that_occur_many_times_are_added_at_once() {
+        let (mut each, mut at_once) = (Stats::default(), Stats::default());
+        for (number, times) in [(2.0, 3), (-1.0, 1000), (7.5, 1), (0.0, 50)] {
+            (0..times).for_each(|_| each.add(number, 1.0));
+            at_once.add(number, f64::from(times));
+        }
+        assert_eq!((each.min, each.max, each.count), (at_once.min, at_once.max, at_once.count));
+        assert!((each.mean - at_once.mean).abs() < 1e-12 && (each.squares - at_once.squares).abs() < 1e-9);
     }
 }

@@ -12,7 +12,7 @@ fn dataset(shape: &[u64], chunk_shape: &[u64]) -> Dataset {
 }
 
 fn index(rows: &[Row], datasets: &[Dataset]) -> ChunkIndex {
-    ChunkIndex::new(rows.iter().flat_map(Row::encode).collect::<Vec<_>>().into(), datasets)
+    ChunkIndex::new(rows.iter().flat_map(Row::encode).collect::<Vec<_>>().into(), datasets, u64::MAX)
 }
 
 #[test]

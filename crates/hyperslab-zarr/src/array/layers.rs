@@ -1,10 +1,12 @@
 //! Assembles chunks of a rectilinear grid from stored ones.
 
+use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
 use hyperslab_core::{
-    BlobKey, ChunkCoord, ChunkRef, Extents, Layer, Layout, Place, Region, Result, Span, copy_box, product,
+    BlobKey, Budget, ChunkCoord, ChunkRef, Extents, Layer, Layout, Place, Region, Result, Span, copy_box,
+    product,
 };
 use smallvec::{SmallVec, smallvec};
 
@@ -12,14 +14,105 @@ use super::ZarrArray;
 use crate::pipeline::{Cells, plausible};
 use crate::rectilinear::Rectilinear;
 
+/// Stored chunks are looked up by name if a request touches at most this many of them, and are listed otherwise.
+const MAX_LOOKUPS: u64 = 1 << 12;
+/// The work of adding a stored chunk to an assembled one.
+const WORK_PER_LAYER: u64 = 64;
+
+/// A stored chunk, with its size if the listing has it.
+type StoredChunk = (ChunkCoord, Option<u64>);
+
 impl ZarrArray {
-    /// An assembled chunk, with one layer for each stored chunk that it touches.
-    pub(super) fn layers(&self, grid: &Rectilinear, chunk: &[u64]) -> Result<Option<ChunkRef>> {
+    /// Locates assembled chunks. Each gets one layer for every stored chunk that it touches.
+    pub(super) fn locate_assembled(
+        &self,
+        grid: &Rectilinear,
+        chunks: &[ChunkCoord],
+    ) -> Result<Vec<Option<ChunkRef>>> {
+        let lookups = chunks.iter().map(|chunk| grid.touched_chunks(&self.schema.grid.region(chunk)));
+        if lookups.fold(0, u64::saturating_add) <= MAX_LOOKUPS {
+            let each = |chunk: &ChunkCoord| {
+                let stored = grid.chunks_of(&self.schema.grid.region(chunk));
+                self.layers(grid, chunk, stored.into_iter().map(|stored| (stored, None)))
+            };
+            return chunks.iter().map(each).collect();
+        }
+        // A document can claim any number of stored chunks, but only few may exist.
+        let wanted: HashSet<&ChunkCoord> = chunks.iter().collect();
+        let gathered = self.gather(grid, |chunk| wanted.contains(chunk))?;
+        let each = |chunk: &ChunkCoord| match gathered.get(chunk) {
+            Some(stored) => self.layers(grid, chunk, stored.iter().cloned()),
+            None => Ok(None),
+        };
+        chunks.iter().map(each).collect()
+    }
+
+    /// The stored chunks that exist, by the assembled chunks that touch them and are wanted.
+    fn gather(
+        &self,
+        grid: &Rectilinear,
+        wanted: impl Fn(&ChunkCoord) -> bool,
+    ) -> Result<BTreeMap<ChunkCoord, Vec<StoredChunk>>> {
+        let mut listed: Vec<StoredChunk> = Vec::new();
+        self.visit_objects(&mut |stored, size| {
+            if grid.contains(&stored) {
+                listed.push((stored, size));
+            }
+            Ok(true)
+        })?;
+        let budget = Budget::new(self.directory.name(), listed.len() as u64);
+        let mut gathered: BTreeMap<ChunkCoord, Vec<StoredChunk>> = BTreeMap::new();
+        for stored in listed {
+            self.visit_touching(grid, &stored.0, &mut |chunk| {
+                budget.spend(WORK_PER_LAYER, "rectilinear grid")?;
+                if wanted(&chunk) {
+                    gathered.entry(chunk).or_default().push(stored.clone());
+                }
+                Ok(())
+            })?;
+        }
+        Ok(gathered)
+    }
+
+    /// Visits the assembled chunks that touch a stored one.
+    fn visit_touching(
+        &self,
+        grid: &Rectilinear,
+        stored: &[u64],
+        visit: &mut dyn FnMut(ChunkCoord) -> Result<()>,
+    ) -> Result<()> {
+        let whole = Region::whole(self.schema.grid.shape());
+        let Some(region) = grid.region(stored).intersect(&whole) else { return Ok(()) };
+        let chunk = self.schema.grid.chunk_shape();
+        let first = region.start.iter().zip(chunk).map(|(start, extent)| start / extent);
+        let last = region.start.iter().zip(&region.shape).zip(chunk);
+        let last = last.map(|((start, shape), extent)| (start + shape - 1) / extent);
+        let (first, last): (Extents, Extents) = (first.collect(), last.collect());
+        let mut coord = first.clone();
+        loop {
+            visit(coord.clone())?;
+            let Some(axis) = (0..coord.len()).rev().find(|&axis| coord[axis] < last[axis]) else {
+                return Ok(());
+            };
+            coord[axis] += 1;
+            coord[axis + 1..].copy_from_slice(&first[axis + 1..]);
+        }
+    }
+
+    /// An assembled chunk with one layer for each of these stored chunks that exists.
+    fn layers(
+        &self,
+        grid: &Rectilinear,
+        chunk: &[u64],
+        stored: impl Iterator<Item = StoredChunk>,
+    ) -> Result<Option<ChunkRef>> {
         let own = self.schema.grid.region(chunk);
         let mut layers = SmallVec::new();
-        for stored in grid.chunks_of(&own) {
+        for (stored, size) in stored {
             let key = self.keys.key(&self.key, &stored);
-            let Some(size) = self.objects.size(&key)? else { continue };
+            let Some(size) = size.map_or_else(|| self.objects.size(&key), |size| Ok(Some(size)))? else {
+                continue;
+            };
             let Some(mut shared) = own.intersect(&grid.region(&stored)) else { continue };
             for (start, first) in shared.start.iter_mut().zip(&own.start) {
                 *start -= first;
@@ -82,35 +175,19 @@ impl ZarrArray {
         Ok(())
     }
 
-    /// Visits the chunks that start in this stored chunk, so that each chunk is visited once.
-    pub(super) fn visit_layers(
+    /// Visits the assembled chunks of which a part is stored, in coordinate order.
+    pub(super) fn visit_assembled(
         &self,
         grid: &Rectilinear,
-        stored: &[u64],
         visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
-    ) -> Result<bool> {
-        let whole = Region::whole(self.schema.grid.shape());
-        let Some(region) = grid.region(stored).intersect(&whole) else { return Ok(true) };
-        let chunk = self.schema.grid.chunk_shape();
-        let first = region.start.iter().zip(chunk).map(|(start, extent)| start / extent);
-        let last = region.start.iter().zip(&region.shape).zip(chunk);
-        let last = last.map(|((start, shape), extent)| (start + shape - 1) / extent);
-        let (first, last): (Extents, Extents) = (first.collect(), last.collect());
-        let key = BlobKey::named(self.keys.key(&self.key, stored));
-        let counts: Extents = first.iter().zip(&last).map(|(first, last)| last - first + 1).collect();
-        for number in 0..product(&counts).unwrap_or(0) {
-            let mut left = number;
-            let mut coord = first.clone();
-            for axis in (0..counts.len()).rev() {
-                coord[axis] += left % counts[axis];
-                left /= counts[axis];
-            }
-            let Some(reference) = self.layers(grid, &coord)? else { continue };
-            let leads = reference.spans().next().is_some_and(|span| span.blob == key);
-            if leads && visit(coord, reference)?.is_break() {
-                return Ok(false);
+    ) -> Result<()> {
+        for (chunk, stored) in self.gather(grid, |_| true)? {
+            if let Some(reference) = self.layers(grid, &chunk, stored.into_iter())?
+                && visit(chunk, reference)?.is_break()
+            {
+                break;
             }
         }
-        Ok(true)
+        Ok(())
     }
 }

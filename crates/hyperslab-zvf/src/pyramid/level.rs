@@ -318,7 +318,7 @@ fn link_column(attribute: &LinkAttribute) -> ColumnSpec {
 
 /// Copies groups and attributes of objects, which are the same at every level.
 fn carry_over(level: &Level, sink: &mut LevelSink<'_>) -> Result<()> {
-    let groups = crate::objects::groups(&level.zarr, &level.path)?;
+    let groups = crate::objects::groups(level)?;
     objects::write_groups(sink, &groups)?;
     let family = format!("{}/object_attributes", level.path);
     if level.zarr.group(&family)?.is_none() {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hyperslab_core::Result;
+use hyperslab_core::{Budget, Result};
 
 use crate::coord::{Coord, dotted};
 use crate::level::Level;
@@ -33,6 +33,7 @@ impl FineUses {
         numbers: &HashMap<Coord, usize>,
         mut buckets: Buckets,
     ) -> Result<Self> {
+        let budget = Budget::new(level.zarr.directory().name(), objects.len().saturating_mul(16));
         for object in 0..objects.len() {
             let mut order = 0_u64;
             for block in objects.manifest(object)? {
@@ -50,6 +51,8 @@ impl FineUses {
                         return Err(corrupt(level.vertices.name(), &place, problem));
                     }
                 }
+                // Each fragment that is named takes at least a bit of its chunk's index.
+                budget.spend(block.fragments.len(), "manifests")?;
                 for fragment in block.fragments.iter() {
                     // A number past the last fragment is rejected when the chunk is read.
                     let fragment = fragment.min(u32::MAX.into());

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use hyperslab_core::{DType, Error, Place, Result};
+use hyperslab_core::{Budget, DType, Error, Place, Result};
 use rayon::prelude::*;
 
 use crate::coord::{Coord, chunk_of, dotted};
@@ -18,6 +18,10 @@ use crate::query::places::{NONE, Places};
 const MIN_PARALLEL_CHUNKS: usize = 8;
 /// The same for chunks that need no decoding.
 const MIN_PARALLEL_RAW_CHUNKS: usize = 32;
+
+/// The cost of a fragment of an object, and the memory of each of its rows, in the path and in the result.
+const WORK_PER_FRAGMENT: u64 = 16;
+const MEMORY_PER_ROW: u64 = 32;
 
 /// A closed box.
 #[derive(Debug)]
@@ -95,6 +99,8 @@ pub(crate) struct Selected<'a> {
     by_coord: HashMap<Coord, usize>,
     /// The chunk and row of each vertex in the result.
     pub(crate) picked: Vec<(u32, u32)>,
+    /// Objects may name fragments any number of times.
+    budget: Budget,
 }
 
 /// The selected vertices of an object, in its own order.
@@ -114,7 +120,8 @@ impl Path {
 
 impl<'a> Selected<'a> {
     pub(crate) fn new(level: &'a Level, test: Option<BoxTest>) -> Self {
-        Self { level, test, chunks: Vec::new(), by_coord: HashMap::new(), picked: Vec::new() }
+        let budget = Budget::new(level.zarr.directory().name(), 0);
+        Self { level, test, chunks: Vec::new(), by_coord: HashMap::new(), picked: Vec::new(), budget }
     }
 
     /// Selects all vertices inside the box.
@@ -252,7 +259,11 @@ impl<'a> Selected<'a> {
         }
         let index = Arc::clone(self.index(chunk)?);
         for fragment in fragments.iter() {
-            for row in index.rows(fragment as usize).into_iter().flatten() {
+            let rows = index.rows(fragment as usize);
+            let count = rows.as_ref().map_or(0, ExactSizeIterator::len) as u64;
+            self.budget.spend(WORK_PER_FRAGMENT.saturating_add(count), "object")?;
+            self.budget.allocate(count.saturating_mul(MEMORY_PER_ROW), "object")?;
+            for row in rows.into_iter().flatten() {
                 let place = if pick { self.pick(chunk, row)? } else { self.place(chunk, row) };
                 match place {
                     Some(place) => {
@@ -301,6 +312,7 @@ impl<'a> Selected<'a> {
     }
 
     fn add(&mut self, chunk: Chunk) -> usize {
+        self.budget.extend(chunk.vertices.bytes.len() as u64);
         self.by_coord.insert(chunk.coord.clone(), self.chunks.len());
         self.chunks.push(chunk);
         self.chunks.len() - 1

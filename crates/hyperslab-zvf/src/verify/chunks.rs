@@ -1,6 +1,6 @@
 //! Checks the vertices, fragments and attributes of each chunk.
 
-use hyperslab_core::{Error, Result};
+use hyperslab_core::{Error, Result, product};
 use rayon::prelude::*;
 
 use super::Failures;
@@ -155,7 +155,7 @@ impl Bins {
         index: &FragmentIndex,
         found: &mut ChunkFindings,
     ) {
-        let total: u64 = self.counts.iter().product();
+        let total = product(&self.counts).unwrap_or(u64::MAX);
         if index.len() as u64 != total {
             let problem =
                 format!("{} fragments, but {total} bins: other readers lose points in boxes", index.len());

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use hyperslab_core::{Array, Result, Store};
+use hyperslab_core::{Array, Budget, Result, Store};
 use serde_json::Value;
 
 use super::Failures;
@@ -19,6 +19,7 @@ pub(super) fn check(level: &Level, failures: &mut Failures<'_>) -> Result<u64> {
     // For each chunk, the fragments named so far.
     let mut chunks: HashMap<Coord, Option<Vec<bool>>> = HashMap::new();
     let (mut present, mut shared) = (0, 0_u64);
+    let budget = Budget::new(level.zarr.name(), objects.len().saturating_mul(16));
     let claims_shared = level.metadata.get("shared_fragments").and_then(Value::as_bool).unwrap_or(false);
     for row in 0..objects.len() {
         let blocks = match objects.manifest(row) {
@@ -33,6 +34,7 @@ pub(super) fn check(level: &Level, failures: &mut Failures<'_>) -> Result<u64> {
             let named = chunks.entry(block.chunk.clone()).or_insert_with(|| {
                 let rows = level.chunk(&block.chunk).ok().flatten().map(|vertices| vertices.rows);
                 let index = rows.and_then(|rows| level.fragments(&block.chunk, rows).ok());
+                budget.extend(index.as_ref().map_or(0, |index| index.size() as u64));
                 index.map(|index| vec![false; index.len()])
             });
             let problem = match (&*named, block.fragments.last()) {
@@ -47,6 +49,7 @@ pub(super) fn check(level: &Level, failures: &mut Failures<'_>) -> Result<u64> {
                 let problem = format!("{problem} in chunk {}", dotted(&block.chunk));
                 failures.add(&corrupt(level.vertices.name(), &place, problem));
             } else if let Some(named) = named.as_mut().filter(|_| !claims_shared) {
+                budget.spend(block.fragments.len(), "manifests")?;
                 for fragment in block.fragments.iter() {
                     shared += u64::from(std::mem::replace(&mut named[fragment as usize], true));
                 }
@@ -83,7 +86,7 @@ fn check_ids(level: &Level, objects: &Objects, failures: &mut Failures<'_>) -> R
 }
 
 fn check_groups(level: &Level, ids: &HashSet<i64>, failures: &mut Failures<'_>) {
-    match crate::objects::groups(&level.zarr, &level.path) {
+    match crate::objects::groups(level) {
         Err(error) => failures.add(&error),
         Ok(groups) => {
             for (number, group) in groups.iter().enumerate() {

@@ -193,7 +193,7 @@ fn options(store: &ZvfStore, level: &Level, memory: usize) -> Result<WriteOption
     let own = level.root.attributes.get("zarr_vectors");
     options.bin_shape = sizes(own.and_then(|own| own.get("base_bin_shape")), level.root.rank());
     options.axes = Some(level.root.axes.clone());
-    options.groups = objects::groups(&level.zarr, &level.path)?;
+    options.groups = objects::groups(level)?;
     options.memory = memory;
     options.replace = true;
     if level.vertices.is_raw() {

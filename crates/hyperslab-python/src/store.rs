@@ -132,6 +132,7 @@ impl Store {
             at: None,
             external: None,
             storage: StorageOptions::default(),
+            withheld: Vec::new(),
             anonymous: false,
             opening: None,
         };

@@ -155,7 +155,7 @@ fn intact_batches_of_arrow_files_are_saved() {
     assert!(report.lost[0].reason.contains("the file ends in this batch"), "{:?}", report.lost);
     let saved = std::fs::read_to_string(&out).unwrap();
     let count = saved.lines().count() - 1;
-    assert!(count >= 65_536 && count < 200_000, "{count}");
+    assert!((65_536..200_000).contains(&count), "{count}");
     assert_eq!(saved.lines().last().unwrap(), format!("{},{}", count - 1, (count - 1) % 7));
     // A batch whose buffers lie outside it is left out.
     let mut bytes = std::fs::read(&path).unwrap();

@@ -36,7 +36,6 @@ pub(super) struct Golden {
 }
 
 /// All golden stores.
-
 pub(super) fn goldens() -> Vec<Golden> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut found = Vec::new();

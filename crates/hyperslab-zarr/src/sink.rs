@@ -289,9 +289,11 @@ impl ZarrSink {
         self.options.shard_shape.is_some()
     }
 
-    /// The shard shape in whole chunks, if sharding is enabled.
+    /// The shard shape in whole chunks, if sharding is enabled. Shards with an extent per axis only apply to arrays with as many axes.
     fn shard_shape(&self, spec: &ArraySpec) -> Result<Option<Extents>> {
-        self.options.shard_shape.as_deref().map(|wanted| whole_chunks(spec, wanted)).transpose()
+        let applies = |wanted: &&[u64]| wanted.len() == 1 || wanted.len() == spec.grid.rank();
+        let wanted = self.options.shard_shape.as_deref().filter(applies);
+        wanted.map(|wanted| whole_chunks(spec, wanted)).transpose()
     }
 
     fn planned(
@@ -378,13 +380,19 @@ impl Sink for ZarrSink {
     fn changes(&self) -> Vec<(String, String)> {
         let change = |array: &Arc<ZarrArraySink>| {
             let plan = array.plan();
+            let path = plan.name.strip_prefix(&*self.name)?.to_owned();
+            if let (Some([wanted]), Some(shape)) = (self.options.shard_shape.as_deref(), &plan.shard_shape)
+                && shape.iter().any(|extent| extent != wanted)
+            {
+                return Some((path, format!("shards of {wanted} are rounded up to whole chunks: {:?}", shape.as_slice())));
+            }
             let what = match self.options.format {
                 _ if plan.loses_shards => LOST_SHARDS,
                 ZarrFormat::V2 if matches!(plan.spec.dtype, DType::List(_)) => UNREAD_LISTS,
                 ZarrFormat::V2 => return None,
                 ZarrFormat::V3 => attributes::changed_marker_in_v3(&plan.spec.attributes, &plan.spec.dtype)?,
             };
-            Some((plan.name.strip_prefix(&*self.name)?.to_owned(), what.to_owned()))
+            Some((path, what.to_owned()))
         };
         self.arrays.iter().filter_map(change).collect()
     }

@@ -158,15 +158,19 @@ pub(crate) struct Opened {
     pub(crate) columns: Vec<Column>,
     rows: u64,
     pub(crate) source: Box<dyn RowSource>,
+    /// What the file says of the table.
+    attributes: Attributes,
 }
 
 impl Opened {
     pub(crate) const fn new(columns: Vec<Column>, rows: u64, source: Box<dyn RowSource>) -> Self {
-        Self { columns, rows, source }
+        Self { columns, rows, source, attributes: Attributes::new() }
     }
 
     fn into_table(self, name: Arc<str>, attributes: Attributes) -> SourceTable {
-        let Self { columns, rows, source } = self;
+        let Self { columns, rows, source, attributes: own } = self;
+        let mut attributes = attributes;
+        own.iter().for_each(|(name, value)| attributes.set(name, value.clone()));
         let schema = TableSchema { columns, attributes, stored: Default::default() };
         // If a name occurs twice, the first one wins.
         let names = schema.columns.iter().enumerate().rev();

@@ -322,3 +322,30 @@ fn dimensions_are_made_unlimited_by_name() {
             .is_err()
     );
 }
+
+#[test]
+fn shards_apply_to_arrays_with_as_many_axes() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("two.npz");
+    let mut sink = hyperslab::create(&source, Format::NPZ, &CreateOptions::default()).unwrap();
+    for (path, shape) in [("/line", &[8][..]), ("/plane", &[8, 8])] {
+        let array = sink.array(path, &ArraySpec::new(DType::UInt8, Grid::single(shape))).unwrap();
+        let chunk = array.grid().coord(0);
+        let elements = Elements::fixed(vec![1; shape.iter().product::<u64>() as usize]);
+        array.write(&chunk, array.encode(&chunk, &elements).unwrap()).unwrap();
+    }
+    sink.commit().unwrap();
+    let options = |shards: &[u64]| {
+        ConvertOptions::default().with_chunk_shape(vec![2, 2]).with_shard_shape(Some(shards.to_vec()))
+    };
+    let target = folder.path().join("two.zarr");
+    to(&source, &target, &options(&[4, 4])).unwrap();
+    let document = |node: &str| std::fs::read_to_string(target.join(node).join("zarr.json")).unwrap();
+    assert!(document("plane").contains("sharding_indexed") && !document("line").contains("sharding_indexed"));
+    for (shards, words) in [(&[4, 4, 4][..], "shards of 4,4,4 have 3 axes"), (&[0], "at least 1")] {
+        let refused = to(&source, &folder.path().join("no.zarr"), &options(shards)).unwrap_err();
+        assert!(refused.to_string().contains(words), "{refused}");
+    }
+    let report = to(&source, &folder.path().join("rounded.zarr"), &options(&[3])).unwrap();
+    assert!(report.notes().iter().any(|note| note.contains("rounded up to whole chunks: [4, 4]")), "{:?}", report.notes());
+}

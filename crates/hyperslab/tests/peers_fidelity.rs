@@ -309,3 +309,15 @@ fn empty_datasets_and_some_scales_survive() {
         .unwrap();
     check("scales");
 }
+
+#[test]
+fn time_zones_and_metadata_of_tables_are_attributes() {
+    to("zones.parquet", "zones.zarr3");
+    let store = hyperslab::open(folder().join("zones.parquet")).unwrap();
+    let rows = folder().join("zones-copy.parquet");
+    let options = ConvertOptions::default();
+    let report = hyperslab::convert::convert_to_rows(&store, &rows, &options, &Progress::default()).unwrap();
+    let told = report.notes();
+    assert!(told.iter().any(|note| note.contains("owner") && note.contains("time_zones")), "{told:?}");
+    check("zones");
+}

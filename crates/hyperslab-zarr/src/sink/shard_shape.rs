@@ -23,7 +23,10 @@ pub(super) fn whole_chunks(spec: &ArraySpec, wanted: &[u64]) -> Result<Extents> 
             chunk.len()
         )));
     }
-    let whole = |(wanted, chunk): (&u64, &u64)| (*wanted).max(1).checked_next_multiple_of(*chunk);
+    let whole = |(wanted, chunk): (&u64, &u64)| wanted.checked_next_multiple_of(*chunk);
+    if wanted.contains(&0) {
+        return Err(Error::invalid("the extents of shards must be at least 1"));
+    }
     let shape: Option<Extents> = wanted.iter().zip(chunk).map(whole).collect();
     let shape = shape.ok_or_else(|| Error::invalid(format!("shards of {wanted:?} are too large")))?;
     // A chunk that covers its axis may be shorter than requested, as in the coarser levels of an image.

@@ -70,17 +70,19 @@ pub(super) fn check_arrays<'a>(
             return Err(Error::invalid(format!("chunks {wanted}={extent}: no dimension {wanted}{hint}")));
         }
     }
-    if let Some(chunk_shape) = &options.chunk_shape
-        && let Some((_, first)) = arrays.clone().next()
-        && !arrays.clone().any(|(_, rank)| rank == chunk_shape.len())
-    {
-        let text = chunk_shape.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
-        let count = |axes: usize| if axes == 1 { "1 axis".to_owned() } else { format!("{axes} axes") };
-        return Err(Error::invalid(format!(
-            "chunks of {text} have {}, but the array has {}; give one extent per axis",
-            count(chunk_shape.len()),
-            count(first)
-        )));
+    let shards = options.shard_shape.as_ref().filter(|shape| shape.len() > 1);
+    for (what, shape) in [("chunks", options.chunk_shape.as_ref()), ("shards", shards)] {
+        if let (Some(shape), Some((_, first))) = (shape, arrays.clone().next())
+            && !arrays.clone().any(|(_, rank)| rank == shape.len())
+        {
+            let text = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+            let count = |axes: usize| if axes == 1 { "1 axis".to_owned() } else { format!("{axes} axes") };
+            return Err(Error::invalid(format!(
+                "{what} of {text} have {}, but the array has {}; give one extent per axis",
+                count(shape.len()),
+                count(first)
+            )));
+        }
     }
     Ok(())
 }

@@ -116,11 +116,13 @@ pub(super) fn unlimited_axes<'a>(
 
 /// A note for an array that the requested chunks do not apply to, because its rank differs.
 pub(super) fn other_rank(spec: &ArraySpec, options: &ConvertOptions) -> Option<String> {
-    let wanted = options.chunk_shape.as_ref()?;
     let rank = spec.grid.rank();
-    (rank > 1 && rank != wanted.len()).then(|| {
-        let text = wanted.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
-        format!("chunks of {text} do not apply to its {rank} dimensions")
+    let shards = options.shard_shape.as_ref().filter(|shape| shape.len() > 1);
+    let wanted = [("chunks", options.chunk_shape.as_ref()), ("shards", shards)];
+    wanted.into_iter().filter(|_| rank > 1).find_map(|(what, shape)| {
+        let shape = shape.filter(|shape| shape.len() != rank)?;
+        let text = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+        Some(format!("{what} of {text} do not apply to its {rank} dimensions"))
     })
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, SchemaRef};
 use bytes::Bytes;
-use hyperslab_core::{Batch, Batches, Blob, Column, DType, EnumType, Error, Result};
+use hyperslab_core::{Attribute, Attributes, Batch, Batches, Blob, Column, DType, EnumType, Error, Result};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::reader::{ChunkReader, Length};
@@ -96,7 +96,33 @@ fn opened(name: Arc<str>, origin: Origin, schema: &SchemaRef, rows: Option<u64>)
         }
         source.codes = codes;
     }
-    Ok(Opened { columns: source.columns.clone(), rows: rows.unwrap_or(counted), source: Box::new(source) })
+    Ok(Opened {
+        columns: source.columns.clone(),
+        rows: rows.unwrap_or(counted),
+        source: Box::new(source),
+        attributes: attributes_of(schema),
+    })
+}
+
+/// The metadata that people gave the table, and the time zones of its columns, which hold UTC.
+fn attributes_of(schema: &SchemaRef) -> Attributes {
+    let mut attributes = Attributes::new();
+    let mut entries: Vec<_> = schema.metadata().iter().collect();
+    entries.sort_unstable();
+    // These repeat the schema.
+    let own = |name: &str| matches!(name, "pandas" | "ARROW:schema");
+    for (name, text) in entries.into_iter().filter(|(name, _)| !own(name)) {
+        attributes.set(name, text.as_str());
+    }
+    let zone = |field: &Arc<Field>| match field.data_type() {
+        DataType::Timestamp(_, Some(zone)) => Some((field.name().clone(), serde_json::json!(&**zone))),
+        _ => None,
+    };
+    let zones: serde_json::Map<_, _> = schema.fields().iter().filter_map(zone).collect();
+    if !zones.is_empty() {
+        attributes.set("time_zones", Attribute::Json(zones.into()));
+    }
+    attributes
 }
 
 /// The names that the writer lists beside the rows, which need not use all of them.

@@ -86,7 +86,7 @@ pub(super) fn open(blob: Arc<dyn Blob>) -> Result<Opened> {
     let columns: Vec<Column> =
         columns.map(|(name, guess)| plain_column(name, guess.dtype(), guess.missing)).collect();
     let source = Box::new(CsvRows { blob, delimiter, header, columns: columns.clone() });
-    Ok(Opened { columns, rows, source })
+    Ok(Opened::new(columns, rows, source))
 }
 
 fn reader(blob: &Arc<dyn Blob>, delimiter: u8, header: bool) -> Result<::csv::Reader<BlobReader>> {

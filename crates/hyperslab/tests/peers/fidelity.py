@@ -7,6 +7,8 @@ import sys, warnings
 
 import h5netcdf, h5py, hdf5plugin, netCDF4, numcodecs
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import xarray as xr
 import zarr
 
@@ -399,6 +401,20 @@ def check_scales():
     with h5py.File(at("scales.h5")) as file:
         expect("nodes", sorted(file), ["moved", "scale", "x"])
         expect("scales", [[scale.name for scale in axis.values()] for axis in file["x"].dims], [["/scale"], []])
+
+
+# Tables: what Parquet says beside the rows.
+
+def make_zones():
+    when = pa.array([0, 1], pa.timestamp("us", "Europe/Zurich"))
+    table = pa.table({"when": when}).replace_schema_metadata({"owner": "me"})
+    pq.write_table(table, at("zones.parquet"))
+
+
+def check_zones():
+    attributes = dict(zarr.open_group(at("zones.zarr3")).attrs)
+    expect("zones", attributes["time_zones"], {"when": "Europe/Zurich"})
+    expect("owner", attributes["owner"], "me")
 
 
 if command == "make":

@@ -162,9 +162,9 @@ pub(super) fn visit(index: &ChunkIndex, file: &File, root: u64, visit: Visit<'_>
     // A node has at least 24 bytes, which limits their number.
     let mut budget = file.stored / 24 + 1;
     let mut disorder = None;
-    walk(index, file, root, MAX_DEPTH, &mut budget, &mut disorder, visit)?;
-    // Reported after the chunks, all of which were visited.
-    disorder.map_or(Ok(()), Err)
+    let walked = walk(index, file, root, MAX_DEPTH, &mut budget, &mut disorder, visit)?;
+    // Reported after the chunks, once all of them were visited.
+    disorder.filter(|_| walked.is_continue()).map_or(Ok(()), Err)
 }
 
 fn walk(

@@ -38,7 +38,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("hyperslab-cli", &["hyperslab", "hyperslab-plot", "hyperslab-serve"]),
     ("hyperslab-python", &["hyperslab"]),
     ("hyperslab-testing", &["hyperslab-core"]),
-    ("hyperslab-crash", &["hyperslab", "hyperslab-core", "hyperslab-tiledb", "hyperslab-zvf"]),
+    (
+        "hyperslab-crash",
+        &["hyperslab", "hyperslab-codec", "hyperslab-core", "hyperslab-tiledb", "hyperslab-zvf"],
+    ),
     (
         "hyperslab-bench",
         &[

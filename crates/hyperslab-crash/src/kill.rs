@@ -237,7 +237,7 @@ pub(crate) fn beside(target: &Path) -> Outcome<Vec<String>> {
 }
 
 /// The name of the redo file of a `.tet` file.
-fn redo_of(target: &str) -> String {
+pub(crate) fn redo_of(target: &str) -> String {
     format!("{target}.redo")
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::content;
-use crate::kill::replace_with_copy;
+use crate::kill::{redo_of, replace_with_copy};
 use crate::writers::{Places, Scale, Writer};
 
 /// The resource that is limited.
@@ -161,12 +161,15 @@ fn with_failed_call(
     strace.args(["-e", &format!("inject={calls}:error={error}:when={number}")]);
     let mut seen = seen(writer, places, program, strace, None)?;
     let calls = std::fs::read_to_string(&log).map_err(|error| error.to_string())?;
-    let failed = calls.lines().find(|line| line.contains("(INJECTED)"));
-    seen.limited = failed.is_some();
-    // The process reports its start to the one that kills it, and fails if it cannot.
-    if failed.is_some_and(|line| line.contains("write(1,") || line.contains("write(2,")) {
+    let failed: Vec<&str> = calls.lines().filter(|line| line.contains("(INJECTED)")).collect();
+    seen.limited = !failed.is_empty();
+    // Each kind of call is counted on its own, so that a report may fail too.
+    if failed.iter().any(|line| line.contains("write(1,") || line.contains("write(2,")) {
         "cannot report".clone_into(&mut seen.said);
     }
+    // What cannot be removed remains, and the redo file of a `.tet` file is the commit.
+    let redo = redo_of(&places.target.file_name().unwrap_or_default().to_string_lossy());
+    seen.beside.retain(|name| !call.calls.contains("unlink") && *name != redo);
     Ok(seen)
 }
 

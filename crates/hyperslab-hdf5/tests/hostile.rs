@@ -6,11 +6,12 @@
 #[path = "common/drive.rs"]
 mod drive;
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
 use drive::drive;
-use hyperslab_core::{Depth, MemoryBlob, Report, Store};
+use hyperslab_core::{Depth, MemoryBlob, Node, Positions, Report, Store, read_serial};
 use hyperslab_hdf5::{NoExternals, open};
 
 fn golden() -> Vec<Vec<u8>> {
@@ -28,6 +29,29 @@ impl Dice {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % sides.max(1)
     }
+}
+
+/// A search in a node whose keys are not in order misses chunks, which would read as fill values.
+#[test]
+fn chunks_whose_keys_are_out_of_order_are_refused_and_reported() {
+    let seed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/hdf5/btree1.h5");
+    let mut bytes = std::fs::read(seed).unwrap();
+    // The key of the fourth of six chunks.
+    assert_eq!(bytes[1528..1536], 12_u64.to_le_bytes());
+    bytes[1531] = 19;
+    let store = open(Arc::new(MemoryBlob::new("order.h5", bytes)), Arc::new(NoExternals)).unwrap();
+    let Node::Array(array) = store.node("/d").unwrap() else { unreachable!("an array") };
+    let read = read_serial(&*array, Positions::whole(array.schema().shape()));
+    assert!(read.as_ref().is_err_and(|error| error.to_string().contains("not in order")), "{read:?}");
+    let mut seen = 0;
+    let visited = array.visit_chunks(&mut |_, _| {
+        seen += 1;
+        Ok(ControlFlow::Continue(()))
+    });
+    assert!(visited.is_err() && seen >= 5, "{seen} chunks, {visited:?}");
+    let mut report = Report::default();
+    store.verify(Depth::Quick, &mut report).unwrap();
+    assert!(!report.ok(), "{report:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
 
 use bytes::Bytes;
-use hyperslab_core::{ChunkCoord, Fields, Result};
+use hyperslab_core::{ChunkCoord, Error, Fields, Result};
 
 use super::{ChunkIndex, Stored, Visit};
 use crate::file::{File, FileFields};
@@ -22,6 +22,8 @@ struct Node {
     rank: usize,
     key: usize,
     stride: usize,
+    /// Whether each key is after the one before. A search in any other node may miss its chunks.
+    in_order: bool,
 }
 
 impl Node {
@@ -42,7 +44,13 @@ impl Node {
         let stride = key + sizes.address;
         let address = address.saturating_add(head as u64);
         let bytes = file.read(NODE, address, (count * stride) as u64)?;
-        Ok(Self { address, bytes, level, count, rank, key, stride })
+        let mut node = Self { address, bytes, level, count, rank, key, stride, in_order: true };
+        node.in_order = (1..count).all(|index| node.offsets(index - 1).lt(node.offsets(index)));
+        Ok(node)
+    }
+
+    fn disorder(&self, file: &File) -> Error {
+        file.place(NODE, self.address).corrupt("the keys are not in order")
     }
 
     /// The offset of the chunk's first element along each axis, from key `index`.
@@ -99,6 +107,10 @@ struct Search<'a> {
 impl Search<'_> {
     fn descend(&mut self, address: u64, above: u8, wanted: Range<usize>) -> Result<()> {
         let node = Node::read(self.index, self.file, address, above)?;
+        if !node.in_order {
+            // A chunk that is not found would read as fill values.
+            return Err(node.disorder(self.file));
+        }
         if node.level > 0 {
             let mut children: Vec<usize> =
                 wanted.clone().filter_map(|at| self.child_of(&node, self.order[at])).collect();
@@ -149,7 +161,10 @@ impl Search<'_> {
 pub(super) fn visit(index: &ChunkIndex, file: &File, root: u64, visit: Visit<'_>) -> Result<()> {
     // A node has at least 24 bytes, which limits their number.
     let mut budget = file.stored / 24 + 1;
-    walk(index, file, root, MAX_DEPTH, &mut budget, visit).map(|_| ())
+    let mut disorder = None;
+    let walked = walk(index, file, root, MAX_DEPTH, &mut budget, &mut disorder, visit)?;
+    // Reported after the chunks, once all of them were visited.
+    disorder.filter(|_| walked.is_continue()).map_or(Ok(()), Err)
 }
 
 fn walk(
@@ -158,18 +173,22 @@ fn walk(
     address: u64,
     above: u8,
     budget: &mut u64,
+    disorder: &mut Option<Error>,
     visit: Visit<'_>,
 ) -> Result<ControlFlow<()>> {
     let node = Node::read(index, file, address, above)?;
     let place = file.place(NODE, node.address);
     let Some(left) = budget.checked_sub(1) else { return Err(place.corrupt("the nodes form a cycle")) };
     *budget = left;
+    if !node.in_order {
+        disorder.get_or_insert_with(|| node.disorder(file));
+    }
     if node.level > 0 {
         file.prefetch((0..node.count).map(|child| node.child(child)), node.usual_bytes());
     }
     for child in 0..node.count {
         if node.level > 0 {
-            if walk(index, file, node.child(child), node.level, budget, visit)?.is_break() {
+            if walk(index, file, node.child(child), node.level, budget, disorder, visit)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
             continue;

@@ -384,7 +384,10 @@ impl Sink for ZarrSink {
             if let (Some([wanted]), Some(shape)) = (self.options.shard_shape.as_deref(), &plan.shard_shape)
                 && shape.iter().any(|extent| extent != wanted)
             {
-                return Some((path, format!("shards of {wanted} are rounded up to whole chunks: {:?}", shape.as_slice())));
+                return Some((
+                    path,
+                    format!("shards of {wanted} are rounded up to whole chunks: {:?}", shape.as_slice()),
+                ));
             }
             let what = match self.options.format {
                 _ if plan.loses_shards => LOST_SHARDS,

@@ -347,5 +347,9 @@ fn shards_apply_to_arrays_with_as_many_axes() {
         assert!(refused.to_string().contains(words), "{refused}");
     }
     let report = to(&source, &folder.path().join("rounded.zarr"), &options(&[3])).unwrap();
-    assert!(report.notes().iter().any(|note| note.contains("rounded up to whole chunks: [4, 4]")), "{:?}", report.notes());
+    assert!(
+        report.notes().iter().any(|note| note.contains("rounded up to whole chunks: [4, 4]")),
+        "{:?}",
+        report.notes()
+    );
 }

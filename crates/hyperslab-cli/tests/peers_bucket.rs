@@ -308,11 +308,11 @@ fn large_files_are_uploaded_in_parts() {
 fn outputs_and_edits_work_at_urls() {
     let bucket = Bucket::new();
     let outputs: [(&[&str], &str); 8] = [
-        (&["read", "x.h5", "/t"], "read.npy"),
-        (&["read", "x.h5", "/t"], "read.csv"),
+        (&["read", "x.h5", "/g/t"], "read.npy"),
+        (&["read", "x.h5", "/g/t"], "read.csv"),
         (&["read", "rows.tiledb"], "read.parquet"),
-        (&["query", "x.h5", "/t", "--max", "0"], "query.npy"),
-        (&["plot", "x.h5", "/t"], "plot.svg"),
+        (&["query", "x.h5", "/g/t", "--max", "0"], "query.npy"),
+        (&["plot", "x.h5", "/g/t"], "plot.svg"),
         (&["references", "x.h5", "--url", "x.h5"], "references.json"),
         (&["verify", "x.h5", "-q"], "record.json"),
         (&["convert", "rows.tiledb", "-q"], "convert.parquet"),
@@ -343,15 +343,15 @@ fn outputs_and_edits_work_at_urls() {
     bucket.output_of(0, &["verify", "s3://bucket/x.h5", "-q", "--against", "s3://bucket/out/record.json"]);
     for name in ["x.h5", "v3.zarr", "dense.tiledb"] {
         let target = url(name);
-        bucket.output_of(0, &["attrs", &target, "/", "--set", "run=7"]);
+        bucket.output_of(0, &["attrs", &target, "/", "run=7"]);
         let shown = bucket.json(&["attrs", &target, "/", "--json"]);
         assert_eq!(shown["run"], 7, "{name}");
         bucket.output_of(0, &["attrs", &target, "/", "--delete", "run"]);
         bucket.output_of(0, &["verify", &target, "--deep"]);
     }
-    bucket.output_of(0, &["rename", "s3://bucket/x.h5", "/t", "renamed"]);
+    bucket.output_of(0, &["rename", "s3://bucket/x.h5", "/g/t", "renamed"]);
     bucket.output_of(0, &["diff", "s3://bucket/x.h5", "x.h5", "/renamed", "/t"]);
-    bucket.output_of(0, &["rm", "s3://bucket/x.h5", "/renamed"]);
+    bucket.output_of(0, &["rm", "s3://bucket/x.h5", "/g/renamed"]);
     bucket.output_of(0, &["repair", "s3://bucket/x.h5", "--salvage", "s3://bucket/out/saved.h5"]);
     bucket.output_of(0, &["verify", "s3://bucket/out/saved.h5", "--deep"]);
     let explained = bucket.json(&["read", "s3://bucket/v3.zarr", "/t", "--explain", "--json"]);
@@ -397,7 +397,7 @@ fn refusals_name_the_url_and_no_secret() {
     }
     let none = bucket.output_of(2, &["info", "s3://bucket/none.h5"]);
     assert!(none.contains("s3://bucket/none.h5") && none.contains("not found"), "{none}");
-    let edited = bucket.output_of(2, &["attrs", "s3://bucket/x.h5", "/none", "--set", "a=1"]);
+    let edited = bucket.output_of(2, &["attrs", "s3://bucket/x.h5", "/none", "a=1"]);
     assert!(edited.contains("s3://bucket/x.h5") && edited.contains("/none not found"), "{edited}");
     for words in [
         &["repair", "s3://bucket/dense.tiledb"][..],

@@ -189,12 +189,19 @@ fn attach_some(
     mut names: Vec<String>,
     users: &mut Vec<(usize, Vec<(usize, usize)>)>,
 ) {
-    let scale_of = |axis: usize| {
-        let Labels::Node(path) = &spec.labels[axis] else { return None };
+    let group = group_of(&tree.nodes[index].path).to_owned();
+    let fitting = |path: &str, axis: usize, is_named: bool| {
         let (scale, array) = tree.array(path)?;
         let own = &array.plan.spec;
-        (scale != index && own.grid.rank() == 1 && own.grid.shape()[0] == spec.grid.shape()[axis])
+        let fits = own.grid.rank() == 1 && own.grid.shape()[0] == spec.grid.shape()[axis];
+        // A dataset of the same name is a scale only if it lies on the dimension.
+        (scale != index && fits && (is_named || own.dimensions[..] == spec.dimensions[axis..=axis]))
             .then_some(scale)
+    };
+    let scale_of = |axis: usize| match &spec.labels[axis] {
+        Labels::Node(path) => fitting(path, axis, true),
+        _ if names[axis].is_empty() => None,
+        _ => in_enclosing_groups(&group, &names[axis]).find_map(|path| fitting(&path, axis, false)),
     };
     let scales: Vec<Option<usize>> = (0..names.len()).map(scale_of).collect();
     for (axis, scale) in scales.iter().enumerate() {

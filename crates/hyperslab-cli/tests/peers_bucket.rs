@@ -350,8 +350,8 @@ fn outputs_and_edits_work_at_urls() {
         bucket.output_of(0, &["verify", &target, "--deep"]);
     }
     bucket.output_of(0, &["rename", "s3://bucket/x.h5", "/g/t", "renamed"]);
-    bucket.output_of(0, &["diff", "s3://bucket/x.h5", "x.h5", "/renamed", "/t"]);
-    bucket.output_of(0, &["rm", "s3://bucket/x.h5", "/g/renamed"]);
+    bucket.output_of(0, &["diff", "s3://bucket/x.h5", "x.h5", "/g/renamed", "/g/t"]);
+    bucket.output_of(0, &["rm", "s3://bucket/x.h5", "/g"]);
     bucket.output_of(0, &["repair", "s3://bucket/x.h5", "--salvage", "s3://bucket/out/saved.h5"]);
     bucket.output_of(0, &["verify", "s3://bucket/out/saved.h5", "--deep"]);
     let explained = bucket.json(&["read", "s3://bucket/v3.zarr", "/t", "--explain", "--json"]);

@@ -204,6 +204,10 @@ def test_pickles_contain_no_secrets(
     _opened.cache_clear()
     with pytest.raises(hyperslab.InvalidError, match=r"no credentials.*key, secret.*provide_credentials"):
         pickle.loads(pickled)
+    for url_of_others in ("s3://buck", "s3://bucket/pickles/field"):
+        monkeypatch.setitem(_storage._provided, url_of_others, [("key", "none"), ("secret", "none")])
+    with pytest.raises(hyperslab.InvalidError, match="no credentials"):
+        pickle.loads(pickled)
     monkeypatch.setitem(_storage._provided, "s3://bucket", [("key", "none"), ("secret", "none")])
     hyperslab.provide_credentials("s3://bucket/pickles", options)
     again = pickle.loads(pickled)

@@ -72,7 +72,8 @@ def recalled(path: str, withheld: tuple[str, ...], opening: str | None) -> list[
         return []
     if opening in _given:
         return _given[opening]
-    starts = [start for start in _provided if path.startswith(start)]
+    # Not by text alone: s3://bucket is no start of s3://bucket-of-others.
+    starts = [start for start in _provided if path == start or path.startswith(start.rstrip("/") + "/")]
     return _provided[max(starts, key=len)] if starts else None
 
 
@@ -84,7 +85,7 @@ def provide_credentials(url: str, storage_options: StorageOptions) -> None:
     function, called on each worker: ``client.run(hyperslab.provide_credentials, "s3://bucket", options)``.
 
     >>> import hyperslab
-    >>> hyperslab.provide_credentials("s3://bucket", {"key": "…", "secret": "…"})
+    >>> hyperslab.provide_credentials("s3://example", {"key": "…", "secret": "…"})
     """
     _provided[url] = flat(storage_options)
 

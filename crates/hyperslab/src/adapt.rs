@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Array, ArraySchema, ChunkCoord, ChunkRef, Data, Elements, Error, Layer, Result, StoredForm, with_scratch,
+    Array, ArraySchema, ChunkCoord, ChunkRef, Data, Elements, Error, Fill, Layer, Result, StoredForm,
+    with_scratch,
 };
 
 pub(crate) use forward::forward_to;
@@ -107,6 +108,18 @@ impl ElementMap for Box<dyn ElementMap> {
     fn map(&self, from: &[u8], to: &mut [u8]) {
         (**self).map(from, to);
     }
+}
+
+/// The fill value of an array whose elements are mapped to elements of `size` bytes.
+pub(crate) fn mapped_fill(schema: &ArraySchema, map: &dyn ElementMap, size: usize) -> Fill {
+    let element = match &schema.fill {
+        Fill::Undefined => return Fill::Undefined,
+        Fill::Zero => Elements::zero(&schema.dtype),
+        Fill::Element(element) => element.clone(),
+    };
+    let mut mapped = vec![0; size];
+    map.map(element.as_fixed().map_or(&[], |bytes| bytes.as_ref()), &mut mapped);
+    Fill::Element(Elements::fixed(mapped))
 }
 
 /// An array whose elements are a function of the source's elements.

@@ -12,9 +12,9 @@ mod unpack;
 
 use std::sync::Arc;
 
-use hyperslab_core::{Array, ArraySchema, Attributes, DType, Elements, Fill, Number, Result};
+use hyperslab_core::{Array, ArraySchema, Attributes, DType, Number, Result};
 
-use crate::adapt::{Mapped, Relabelled};
+use crate::adapt::{Mapped, Relabelled, mapped_fill};
 use attribute::{Stated, numbers};
 pub(crate) use companions::{companions, rename_companions, text_like};
 pub use multiscale::{Axis, Level, Multiscale, level_path};
@@ -226,18 +226,7 @@ impl Interpretation {
         }
         let spec = UnpackSpec { missing: &self.missing, valid, scale: self.scale, offset: self.offset };
         let map = unpack(self.stored(own), &dtype, &spec, array.name())?;
-        let fill = match &own.fill {
-            Fill::Undefined => Fill::Undefined,
-            other => {
-                let element = match other {
-                    Fill::Element(element) => element.clone(),
-                    _ => Elements::zero(&own.dtype),
-                };
-                let mut decoded = vec![0; dtype.size().unwrap_or(0)];
-                map.map(element.as_fixed().map_or(&[], |bytes| bytes.as_ref()), &mut decoded);
-                Fill::Element(Elements::fixed(decoded))
-            }
-        };
+        let fill = mapped_fill(own, &map, dtype.size().unwrap_or(0));
         let attributes = self.remaining_attributes(&own.attributes);
         let schema = ArraySchema { dtype, fill, attributes, ..own.clone() };
         Ok(Some(Arc::new(Mapped::new(Arc::clone(array), schema, map))))

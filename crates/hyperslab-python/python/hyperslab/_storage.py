@@ -72,7 +72,7 @@ def recalled(path: str, withheld: tuple[str, ...], opening: str | None) -> list[
         return []
     if opening in _given:
         return _given[opening]
-    # Not by text alone: s3://bucket is no start of s3://bucket-of-others.
+    # Match whole parts: s3://bucket must not match s3://bucket-of-others.
     starts = [start for start in _provided if path == start or path.startswith(start.rstrip("/") + "/")]
     return _provided[max(starts, key=len)] if starts else None
 

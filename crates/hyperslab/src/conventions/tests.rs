@@ -1,4 +1,4 @@
-use hyperslab_core::{Attribute, Grid, Values};
+use hyperslab_core::{Attribute, Elements, Grid, Values};
 use serde_json::json;
 
 use super::*;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use hyperslab_core::{ArraySchema, DType, Elements, Fill, Grid, Positions, Result, TimeAxis, Values};
+use hyperslab_core::{ArraySchema, DType, Elements, Grid, Positions, Result, TimeAxis, Values};
 
 use super::ArrayReader;
-use crate::adapt::{ElementMap, Mapped};
+use crate::adapt::{ElementMap, Mapped, mapped_fill};
 use crate::labels::{self, DateForm};
 
 /// The number of bytes read at once to find the form of dates.
@@ -31,18 +31,7 @@ impl ArrayReader {
             return self.decoded();
         }
         let map = DateMap { reader: numbers.clone(), times, form };
-        let fill = match &schema.fill {
-            Fill::Undefined => Fill::Undefined,
-            other => {
-                let element = match other {
-                    Fill::Element(element) => element.clone(),
-                    _ => Elements::zero(&schema.dtype),
-                };
-                let mut date = vec![0; 8];
-                map.map(element.as_fixed().map_or(&[], |bytes| bytes.as_ref()), &mut date);
-                Fill::Element(Elements::fixed(date))
-            }
-        };
+        let fill = mapped_fill(schema, &map, 8);
         let attributes = schema.attributes.filtered(|name, _| !matches!(name, "units" | "calendar"));
         let schema = ArraySchema { dtype: form.dtype(), fill, attributes, ..schema.clone() };
         let array = Mapped::new(Arc::clone(numbers.inner()), schema, map);

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use hyperslab_core::{ArraySchema, DType, Elements, Error, Fill, Result};
+use hyperslab_core::{ArraySchema, DType, Error, Result};
 
 use super::ArrayReader;
-use crate::adapt::{ElementMap, Mapped};
+use crate::adapt::{ElementMap, Mapped, mapped_fill};
 
 /// The real number that represents an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,18 +43,7 @@ impl ArrayReader {
             (DType::Complex128, _) => (DType::Float64, Box::new(OfComplex128(part))),
             _ => return Err(refused(self, part)),
         };
-        let fill = match &schema.fill {
-            Fill::Undefined => Fill::Undefined,
-            other => {
-                let element = match other {
-                    Fill::Element(element) => element.clone(),
-                    _ => Elements::zero(&schema.dtype),
-                };
-                let mut number = vec![0; dtype.size().unwrap_or(8)];
-                map.map(element.as_fixed().map_or(&[], |bytes| bytes.as_ref()), &mut number);
-                Fill::Element(Elements::fixed(number))
-            }
-        };
+        let fill = mapped_fill(schema, &map, dtype.size().unwrap_or(8));
         let schema = ArraySchema { dtype, fill, ..schema.clone() };
         let array = Mapped::new(Arc::clone(self.inner()), schema, map);
         Ok(Self { decoded: true, ..self.with_array(Arc::new(array)) })

@@ -106,11 +106,11 @@ fn footer(schema: &[u8], dictionaries: &[Block], batches: &[Block]) -> Option<By
     let schema_at = batches_at.checked_add(vector(batches)?)?.checked_add(schema_table)?.checked_sub(4)?;
     let mut bytes = BytesMut::new();
     bytes.put_u32_le(TABLE);
-    // The directory of the table: its own size, that of the table, and the places of the fields.
+    // The vtable: its size, the size of the table, and the offsets of the fields.
     for number in [12, 20, 16, 4, 8, 12] {
         bytes.put_u16_le(number);
     }
-    // The table: the distance to its directory, those to its fields, the version, padding.
+    // The table: the offsets of the vtable and of the fields, the version, padding.
     bytes.put_u32_le(TABLE - 4);
     bytes.put_u32_le(schema_at - (TABLE + 4));
     bytes.put_u32_le(dictionaries_at - (TABLE + 8));
